@@ -1,0 +1,6 @@
+-- All rights that an application needs at run time, given to one role. Safe to run again.
+-- Put the application's user into the role: ALTER ROLE [sqllease_user] ADD MEMBER [your user];
+IF NOT EXISTS (SELECT 1 FROM sys.database_principals WHERE name = N'sqllease_user')
+    EXEC (N'CREATE ROLE [sqllease_user]');
+
+GRANT SELECT, INSERT, UPDATE, DELETE ON OBJECT::[lease].[Leases] TO [sqllease_user];

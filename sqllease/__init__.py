@@ -1,0 +1,51 @@
+"""sqllease: leases in your own SQL Server, for work that exactly one instance must do.
+
+>>> lease = SqlLease("nightly-invoices", connection_string)
+>>> if lease.try_acquire():
+...     try:
+...         for invoice in due():
+...             lease.check()
+...             send(invoice)
+...             lease.try_renew()
+...     finally:
+...         lease.try_release()
+
+Not guaranteed: fairness (there is no queue), and that a paused process notices the end of its lease before it goes on.
+"""
+
+from . import schema
+from .answers import LeaseInfo
+from .clock import SYSTEM_CLOCK, Clock
+from .errors import (
+    LeaseConfigurationError,
+    LeaseError,
+    LeaseInUse,
+    LeaseLost,
+    LeaseNotAcquired,
+    LeaseStoreError,
+    LeaseValueError,
+)
+from .lease import SqlLease
+from .options import LeaseOptions
+from .protocols import Lease
+from .store import LeaseStore
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "SYSTEM_CLOCK",
+    "Clock",
+    "Lease",
+    "LeaseConfigurationError",
+    "LeaseError",
+    "LeaseInUse",
+    "LeaseInfo",
+    "LeaseLost",
+    "LeaseNotAcquired",
+    "LeaseOptions",
+    "LeaseStore",
+    "LeaseStoreError",
+    "LeaseValueError",
+    "SqlLease",
+    "schema",
+]

@@ -1,0 +1,42 @@
+"""``python -m sqllease ddl``: the scripts for a DBA, without any extra installed."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from . import schema
+from .errors import LeaseValueError
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Prints the script that was asked for; 0, or 2 for bad arguments."""
+    parser = argparse.ArgumentParser(prog="sqllease", description="Leases in one SQL Server table.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    ddl = commands.add_parser(
+        "ddl",
+        help="print the script that creates the lease table",
+        description="Prints T-SQL for a DBA: the script that ensure_created() runs, safe to run again in any tool.",
+        epilog="example: python -m sqllease ddl --schema ops > create.sql",
+    )
+    ddl.add_argument("--schema", default="lease", help="schema of the table (default: %(default)s)")
+    ddl.add_argument("--table", default="Leases", help="name of the table (default: %(default)s)")
+    kind = ddl.add_mutually_exclusive_group()
+    kind.add_argument("--grant", metavar="ROLE", help="print the script that gives ROLE the rights to use the table")
+    kind.add_argument("--drop", action="store_true", help="print the script that removes the table")
+    chosen = parser.parse_args(arguments)
+    try:
+        if chosen.grant is not None:
+            script = schema.grant_script(chosen.schema, chosen.table, role=chosen.grant)
+        elif chosen.drop:
+            script = schema.drop_script(chosen.schema, chosen.table)
+        else:
+            script = schema.create_script(chosen.schema, chosen.table)
+    except LeaseValueError as error:
+        parser.error(str(error))
+    sys.stdout.write(script)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

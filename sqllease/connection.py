@@ -1,0 +1,179 @@
+"""One pyodbc connection: opened when first needed, one question at a time, dropped on any doubt.
+
+Knows how to open, ask, drain and drop. Knows nothing of leases. The async store runs the same code on a thread of its
+own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import weakref
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .errors import LeaseConfigurationError, LeaseValueError
+from .faults import Fault, Kind, Retry, read_fault
+from .odbc import secrets
+from .statements import Statement
+
+if TYPE_CHECKING:
+    import pyodbc
+
+Connect = Callable[[], "pyodbc.Connection"]
+
+_SQL_WVARCHAR = -9
+
+
+class Connector:
+    """How to get a new raw connection: an ODBC connection string, or a callable that returns one. Shows neither."""
+
+    def __init__(self, connection: str | Connect) -> None:
+        if isinstance(connection, str):
+            if not connection.strip():
+                raise LeaseValueError("the connection string is empty")
+            self._string, self._make = connection, None
+            self.hidden = secrets(connection)
+        elif callable(connection):
+            self._string, self._make = "", connection
+            self.hidden = ()
+        else:
+            raise LeaseValueError(
+                f"connection must be an ODBC connection string or a callable, not {type(connection).__name__}"
+            )
+
+    def __repr__(self) -> str:
+        return "<Connector>"
+
+    def open(self, login_timeout: int) -> pyodbc.Connection:
+        """A new connection in autocommit mode. Raises Retry on any failure of the driver or the server."""
+        odbc = load_pyodbc()
+        fault = None
+        try:
+            raw = (
+                self._make()
+                if self._make is not None
+                else odbc.connect(self._string, autocommit=True, timeout=login_timeout)
+            )
+            if not raw.autocommit:
+                raw.rollback()
+                raw.autocommit = True
+            return raw
+        except odbc.Error as error:
+            fault = read_fault(error, self.hidden, sent=False)
+        raise Retry(fault)
+
+
+def load_pyodbc() -> Any:
+    """The module pyodbc, or LeaseConfigurationError where its own library is missing."""
+    try:
+        import pyodbc
+    except ImportError as error:
+        reason = str(error)
+    else:
+        return pyodbc
+    raise LeaseConfigurationError(
+        f"pyodbc cannot be loaded ({reason}): install the ODBC driver manager "
+        "(Debian and Ubuntu: `apt-get install unixodbc`) and a driver"
+    )
+
+
+class Connection:
+    """An open connection. Given to one caller at a time by its store."""
+
+    def __init__(self, connector: Connector, login_timeout: int) -> None:
+        self._hidden = connector.hidden
+        self._error: type[Exception] = load_pyodbc().Error
+        self._cursors: dict[int, pyodbc.Cursor] = {}
+        self._raw = connector.open(login_timeout)
+        _open.add(self)
+
+    def ask(self, statement: Statement, command_timeout: int) -> list[Sequence[Any]]:
+        """Sends one batch, drains every result set, and gives the rows of the one with the statement's columns.
+
+        Raises Retry with the fault. Rows in hand are the answer: trouble behind them only shows in ``usable``. An
+        answer without such a result set (a cancelled statement, with Microsoft's driver) is a fault: the outcome is
+        unknown.
+        """
+        rows: list[Sequence[Any]] | None = None
+        fault = None
+        try:
+            cursor = self._cursor(command_timeout)
+            cursor.setinputsizes([None if size is None else (_SQL_WVARCHAR, size, 0) for size in statement.sizes])
+            cursor.execute(statement.text, statement.parameters)
+            while True:
+                if cursor.description and tuple(column[0] for column in cursor.description) == statement.columns:
+                    rows = cursor.fetchall()
+                if not cursor.nextset():
+                    break
+        except self._error as error:
+            fault = read_fault(error, self._hidden, sent=True)
+        if rows is None and fault is None:
+            fault = Fault(Kind.MOVED, text="the statement ended without an answer")
+        if fault is not None and (rows is not None or fault.breaks_connection):
+            self.drop()
+        if rows is None:
+            assert fault is not None
+            raise Retry(fault)
+        return rows
+
+    def run(self, text: str, command_timeout: int) -> None:
+        """Sends one batch that has no answer, and drains it. Raises Retry with the fault."""
+        fault = None
+        try:
+            cursor = self._cursor(command_timeout)
+            cursor.execute(text)
+            while cursor.nextset():
+                pass
+        except self._error as error:
+            fault = read_fault(error, self._hidden, sent=True)
+        if fault is not None:
+            self.drop()
+            raise Retry(fault)
+
+    @property
+    def usable(self) -> bool:
+        """False once the connection was dropped."""
+        return self._raw is not None
+
+    def drop(self) -> None:
+        """Closes the connection; never raises."""
+        raw, self._raw = self._raw, None
+        _open.discard(self)
+        cursors, self._cursors = self._cursors, {}
+        if raw is not None:
+            with contextlib.suppress(Exception):
+                raw.close()
+        cursors.clear()
+
+    def _cursor(self, command_timeout: int) -> pyodbc.Cursor:
+        # One long-lived cursor: closing one after a statement with parameters costs a round trip (sp_unprepare).
+        # A cursor keeps the time-out that the connection had when it was made.
+        if command_timeout not in self._cursors:
+            assert self._raw is not None
+            self._raw.timeout = command_timeout
+            self._cursors[command_timeout] = self._raw.cursor()
+        return self._cursors[command_timeout]
+
+    def abandon(self) -> None:
+        """In a forked child: forget the driver objects without closing them. Closing, or collecting, would cut the
+        parent's link.
+        """
+        for inherited in (self._raw, *self._cursors.values()):
+            if inherited is not None:
+                ctypes.pythonapi.Py_IncRef(ctypes.py_object(inherited))
+        self._raw, self._cursors = None, {}
+
+
+_open: weakref.WeakSet[Connection] = weakref.WeakSet()
+
+
+def _abandon_all() -> None:
+    for connection in list(_open):
+        connection.abandon()
+    _open.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_abandon_all)

@@ -1,0 +1,67 @@
+"""What the log says, and how loud: one line that tells who holds what until when.
+
+A lost try is DEBUG, a change of holder INFO, a first failed renew WARNING, a loss ERROR. Normal contention never
+shouts.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime
+
+from .answers import Done, LeaseInfo
+from .errors import LeaseError
+
+log = logging.getLogger("sqllease")
+
+
+def _until(moment: datetime | None) -> str:
+    return "?" if moment is None else moment.isoformat(timespec="milliseconds")
+
+
+def _who(info: LeaseInfo | None) -> str:
+    if info is None:
+        return "its row is gone"
+    state = "it rests" if info.resting else "expired" if info.expired else "held"
+    return f"{state}, owner {info.owner_id}, until {_until(info.expires_at)}"
+
+
+def acquired(name: str, owner: str, done: Done, token: int) -> None:
+    """A new tenure has begun."""
+    origin = "free" if done.previous_owner is None else f"taken over from {done.previous_owner!r}"
+    log.info("lease %r: acquired by %s until %s, token %d (%s)", name, owner, _until(done.expires_at), token, origin)
+
+
+def refreshed(name: str, owner: str, done: Done) -> None:
+    """An acquire or renew has prolonged the tenure."""
+    log.debug("lease %r: renewed by %s until %s", name, owner, _until(done.expires_at))
+
+
+def refused(name: str, owner: str, holder: LeaseInfo, before: LeaseInfo | None) -> None:
+    """Another owner has it; INFO when that is another one than at the last try."""
+    changed = before is not None and before.owner_id != holder.owner_id
+    log.log(logging.INFO if changed else logging.DEBUG, "lease %r: not acquired by %s: %s", name, owner, _who(holder))
+
+
+def lost(name: str, owner: str, seen: LeaseInfo | None) -> None:
+    """A renew found that the tenure has ended."""
+    log.error("lease %r: lost by %s: %s", name, owner, _who(seen))
+
+
+def renew_failed(name: str, owner: str, error: LeaseError, remaining: float, *, first: bool) -> None:
+    """A renew got no answer; the tenure may go on."""
+    level = logging.WARNING if first else logging.DEBUG
+    log.log(level, "lease %r: renew by %s failed, %.1f s of it left: %s", name, owner, remaining, error)
+
+
+def released(name: str, owner: str, *, was_ours: bool) -> None:
+    """A release was answered."""
+    if was_ours:
+        log.info("lease %r: released by %s", name, owner)
+    else:
+        log.debug("lease %r: nothing to release for %s", name, owner)
+
+
+def gave_back(name: str, owner: str, reason: str) -> None:
+    """A won lease is given back at once."""
+    log.warning("lease %r: given back by %s: %s", name, owner, reason)
