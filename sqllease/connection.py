@@ -33,10 +33,11 @@ class Connector:
         if isinstance(connection, str):
             if not connection.strip():
                 raise LeaseValueError("the connection string is empty")
-            self._string, self._make = connection, None
+            self.string: str | None = connection
+            self._make: Connect | None = None
             self.hidden = secrets(connection)
         elif callable(connection):
-            self._string, self._make = "", connection
+            self.string, self._make = None, connection
             self.hidden = ()
         else:
             raise LeaseValueError(
@@ -51,11 +52,7 @@ class Connector:
         odbc = load_pyodbc()
         fault = None
         try:
-            raw = (
-                self._make()
-                if self._make is not None
-                else odbc.connect(self._string, autocommit=True, timeout=login_timeout)
-            )
+            raw = self._make() if self._make else odbc.connect(self.string, autocommit=True, timeout=login_timeout)
             if not raw.autocommit:
                 raw.rollback()
                 raw.autocommit = True
@@ -82,11 +79,16 @@ def load_pyodbc() -> Any:
 class Connection:
     """An open connection. Given to one caller at a time by its store."""
 
-    def __init__(self, connector: Connector, login_timeout: int) -> None:
-        self._hidden = connector.hidden
-        self._error: type[Exception] = load_pyodbc().Error
+    def __init__(self, raw: pyodbc.Connection, hidden: tuple[str, ...] = ()) -> None:
+        self._raw: pyodbc.Connection | None = raw
+        self._hidden = hidden
+        odbc = load_pyodbc()
+        self._error: type[Exception] = odbc.Error
+        # Ctrl-C makes Microsoft's driver fail. pyodbc then decodes the message by a codec in Python, where the pending
+        # KeyboardInterrupt is raised and lost, unless the encoding is this one, which it decodes in C.
+        raw.setdecoding(odbc.SQL_WMETADATA, encoding="utf-16")
         self._cursors: dict[int, pyodbc.Cursor] = {}
-        self._raw = connector.open(login_timeout)
+        self._asking: pyodbc.Cursor | None = None
         _open.add(self)
 
     def ask(self, statement: Statement, command_timeout: int) -> list[Sequence[Any]]:
@@ -101,6 +103,7 @@ class Connection:
         try:
             cursor = self._cursor(command_timeout)
             cursor.setinputsizes([None if size is None else (_SQL_WVARCHAR, size, 0) for size in statement.sizes])
+            self._asking = cursor
             cursor.execute(statement.text, statement.parameters)
             while True:
                 if cursor.description and tuple(column[0] for column in cursor.description) == statement.columns:
@@ -109,6 +112,8 @@ class Connection:
                     break
         except self._error as error:
             fault = read_fault(error, self._hidden, sent=True)
+        finally:
+            self._asking = None
         if rows is None and fault is None:
             fault = Fault(Kind.MOVED, text="the statement ended without an answer")
         if fault is not None and (rows is not None or fault.breaks_connection):
@@ -136,6 +141,13 @@ class Connection:
     def usable(self) -> bool:
         """False once the connection was dropped."""
         return self._raw is not None
+
+    def cancel(self) -> None:
+        """From another thread: asks the server to stop what is running. Never close before this has returned."""
+        cursor = self._asking
+        if cursor is not None:
+            with contextlib.suppress(self._error):
+                cursor.cancel()
 
     def drop(self) -> None:
         """Closes the connection; never raises."""

@@ -18,7 +18,7 @@ from typing import Any
 
 from tenacity import RetryCallState, retry_if_exception
 from tenacity.stop import stop_base
-from tenacity.wait import wait_exponential_jitter, wait_fixed
+from tenacity.wait import wait_exponential, wait_fixed, wait_random
 
 from .clock import Clock
 from .errors import LeaseConfigurationError, LeaseError, LeaseStoreError
@@ -102,7 +102,7 @@ _SET_UP = {
     3906: "the database is read-only: connect to the primary, or look why it does not accept writes",
     4060: "the database does not exist, or the login may not open it: look at DATABASE= in the connection string",
     4064: "the login's default database cannot be opened: name one with DATABASE= in the connection string",
-    18456: "the login failed: look at UID and PWD in the connection string, and whether the login is enabled",
+    18456: "the login failed: look at UID, PWD and DATABASE in the connection string, and whether the login is enabled",
     18452: "the login failed: this server does not accept it",
     40615: "the server's firewall does not let this machine in",
     40914: "the server's firewall does not let this machine in",
@@ -111,7 +111,8 @@ _SET_UP = {
 _LASTING = frozenset({3906, 4060, OPEN_TRANSACTION})
 """Asked again like MOVED, since a failover shows them for moments; when they last, somebody has to change something."""
 _NOT_LOADED = (
-    "the ODBC driver cannot be loaded: look whether the file behind DRIVER= and the libraries it needs are there"
+    "the ODBC driver is not installed or cannot be loaded: `odbcinst -q -d` lists those that are; where DRIVER= names "
+    "a file, look whether it is there, and the libraries that it needs"
 )
 _NO_DRIVER = {
     "IM002": "the ODBC driver is not installed, or DRIVER= does not name it: `odbcinst -q -d` lists those that are",
@@ -193,13 +194,14 @@ def _kind(number: int, state: str, *, sent: bool) -> Kind:
         return Kind.THROTTLED
     if number in MOVED or number == OPEN_TRANSACTION:
         return Kind.MOVED
-    if not sent and state in _NO_DRIVER:
+    if not sent and not number and state in _NO_DRIVER:
         return Kind.SET_UP
+    if state.startswith(("08", "HYT", "IMC")) and number not in _SET_UP:
+        return Kind.MOVED  # the way to the server: Microsoft's driver then gives the system's errno as the number
     if number > 0 and number < 20_000 or number > 40_000 or number in _SET_UP:
         return Kind.SET_UP  # the server spoke, and it is none of the above
-    # FreeTDS numbers its own troubles from 20000; 08 link, HYT time-out, IMC recovery failed, HY000 and 01000 a link
-    # cut (FreeTDS).
-    return Kind.MOVED if state.startswith(("08", "HY", "IMC", "01")) or 20_000 <= number < 21_000 else Kind.SET_UP
+    # FreeTDS numbers its own troubles from 20000; HY000 and 01000: a link cut (FreeTDS).
+    return Kind.MOVED if state.startswith(("HY", "01")) or 20_000 <= number < 21_000 else Kind.SET_UP
 
 
 class StopBefore(stop_base):
@@ -214,7 +216,7 @@ class StopBefore(stop_base):
         return self._clock.now() + retry_state.upcoming_sleep - self._began > self._budget()
 
 
-_WAIT = wait_exponential_jitter(initial=0.05, max=1.0, jitter=0.05)
+_WAIT = wait_exponential(multiplier=0.05, max=1.0) + wait_random(0, 0.05)
 _WAIT_THROTTLED = wait_fixed(10.0)
 
 

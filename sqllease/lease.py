@@ -8,7 +8,8 @@ from contextlib import suppress
 
 from tenacity import Retrying
 
-from .base import Acquire, Call, Find, LeaseBase, Release, Renew, Verdict
+from .base import LeaseBase
+from .calls import Acquire, Call, Find, Release, Renew, Verdict
 from .clock import SYSTEM_CLOCK, Clock
 from .connection import Connect
 from .errors import LeaseError

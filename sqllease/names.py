@@ -99,7 +99,8 @@ def quote_literal(text: str) -> str:
     return "N'" + text.replace("'", "''") + "'"
 
 
-def _check_identifier(what: str, name: object) -> str:
+def check_identifier(what: str, name: object) -> str:
+    """The name, if it can be one: 1 to 128 UTF-16 units that do not end in a blank. Else LeaseValueError."""
     checked = _check_text(what, name, IDENTIFIER_UNITS)
     if not checked.strip():
         raise LeaseValueError(f"{what} is empty")
@@ -118,8 +119,10 @@ class TableName:
     table: str = "Leases"
 
     def __post_init__(self) -> None:
-        _check_identifier("a schema name", self.schema)
-        _check_identifier("a table name", self.table)
+        check_identifier("a schema name", self.schema)
+        check_identifier("a table name", self.table)
+        if self.table.startswith("#"):
+            raise LeaseValueError("a table name must not begin with #: each connection would have leases of its own")
 
     def __str__(self) -> str:
         return f"{quote_identifier(self.schema)}.{quote_identifier(self.table)}"

@@ -11,26 +11,33 @@ import re
 _SECRET_KEYS = frozenset({"pwd", "password", "accesstoken", "clientcertpassword", "keystoresecret", "clientkey"})
 
 
+_KEY = re.compile(r"\s*([^=;{}]+?)\s*=\s*")
+_BRACED = re.compile(r"\{((?:[^}]|\}\})*)\}?")
+_SWALLOWED = re.compile(rf"(?is);\s*(?:{'|'.join(sorted(_SECRET_KEYS))})\s*=(.*)")
+
+
 def parse(connection_string: str) -> list[tuple[str, str]]:
     """Pairs of lower-case key and value. Text that is no pair is left out: the driver will complain about it."""
+    return [(key, value) for key, value in _read(connection_string) if key]
+
+
+def _read(connection_string: str) -> list[tuple[str, str]]:
+    """As ``parse``, and the text that is no pair with an empty key."""
     pairs = []
     position = 0
     while position < len(connection_string):
-        match = re.compile(r"[\s;]*([^=;{}]+?)\s*=\s*").match(connection_string, position)
-        if match is None:
-            break
-        position = match.end()
-        if connection_string.startswith("{", position):
-            braced = re.compile(r"\{((?:[^}]|\}\})*)\}?").match(connection_string, position)
-            assert braced is not None
-            value, position = braced.group(1).replace("}}", "}"), braced.end()
-            end = connection_string.find(";", position)
-        else:
-            end = connection_string.find(";", position)
-            value = connection_string[position : end if end >= 0 else None].strip()
-        pairs.append((match.group(1).strip().lower(), value))
-        if end < 0:
-            break
+        key, value = _KEY.match(connection_string, position), ""
+        start = key.end() if key else position
+        braced_value = _BRACED.match(connection_string, start) if key else None
+        if braced_value:
+            value, start = braced_value[1].replace("}}", "}"), braced_value.end()
+        end = connection_string.find(";", start)
+        end = len(connection_string) if end < 0 else end
+        rest = connection_string[start:end].strip()
+        if key:
+            pairs.append((key[1].lower(), value if braced_value else rest))
+        if rest and (braced_value or not key):
+            pairs.append(("", rest))
         position = end + 1
     return pairs
 
@@ -51,16 +58,14 @@ def with_default(connection_string: str, key: str, value: str) -> str:
 def secrets(connection_string: str) -> tuple[str, ...]:
     """Every secret in the string, whole and in the pieces that a driver might quote when it is malformed, longest
     first.
+
+    Where there is a secret, text that is no pair is taken for the rest of a badly quoted one.
     """
-    values = {value for key, value in parse(connection_string) if key in _SECRET_KEYS}
-    # A badly quoted password is not read as one value: whatever stands behind such a key up to the end may be part of
-    # it.
-    for match in re.finditer(
-        r"(?i)(?:^|[;\s])(?:" + "|".join(sorted(_SECRET_KEYS)) + r")\s*=(.*)", connection_string, re.DOTALL
-    ):
-        tail = match.group(1)
-        if "{" in tail or "}" in tail:
-            values.add(tail)
+    pairs = _read(connection_string)
+    values = {value for key, value in pairs if key in _SECRET_KEYS}
+    values |= {found[1] for _, value in pairs if (found := _SWALLOWED.search(value))}  # by another key's open brace
+    if values:
+        values |= {value for key, value in pairs if not key}
     pieces = values | {piece for value in values for piece in re.split(r"[;{}=\s]+", value)}
     return tuple(sorted((piece for piece in pieces if len(piece) >= 3), key=len, reverse=True))
 

@@ -28,7 +28,10 @@ def seconds(what: str, value: object, *, low: float = 0.0, high: float = LONGEST
         value = value.total_seconds()
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise LeaseValueError(f"{what} must be a number of seconds or a timedelta, not {type(value).__name__}")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
     if not math.isfinite(number) or not low <= number <= high:
         raise LeaseValueError(f"{what} must be between {low:g} and {high:g} seconds, not {number:g}")
     return number

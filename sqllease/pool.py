@@ -48,7 +48,7 @@ class Shelf:
         self._out -= 1
         if connection is None:
             return []
-        born = self._born[id(connection)]
+        born = self._born.get(id(connection), self._generation)
         if not connection.usable:
             self._generation = max(self._generation, born + 1)
             suspects, self._idle = self._idle, []
@@ -100,7 +100,7 @@ class Pool:
             connection = self._shelf.take()
         try:
             if connection is None:
-                connection = Connection(self._connector, login_timeout)
+                connection = Connection(self._connector.open(login_timeout), self._connector.hidden)
                 with self._changed:
                     self._shelf.opened(connection)
             yield connection

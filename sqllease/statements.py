@@ -7,6 +7,7 @@ clock.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -42,9 +43,8 @@ def render(*names: str, **values: object) -> str:
     are quoted already.
     """
     text = "\n".join(template(name) for name in names)
-    for key, value in values.items():
-        text = text.replace(f"$({key})", str(value))
-    return text
+    # In one pass: a name that looks like a placeholder stays what it is.
+    return re.sub(r"\$\((\w+)\)", lambda match: str(values[match[1]]), text)
 
 
 def _split(seconds: float) -> tuple[int, int]:

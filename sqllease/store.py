@@ -1,6 +1,6 @@
 """``LeaseStore``: one lease table in one database, its few connections, and what an operator may look at and end.
 
-Knows how to ask the table a question with retries. Knows nothing of tenures: the rules of a lease are in ``base``.
+Knows how to wait for a connection and to ask again. What is asked stands in ``table`` and ``base``, for both colours.
 """
 
 from __future__ import annotations
@@ -8,34 +8,27 @@ from __future__ import annotations
 import builtins
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from tenacity import Retrying
 
-from . import schema
-from .answers import LeaseInfo, Row, read_info
-from .base import SweepTimer
+from .answers import LeaseInfo, Row
 from .clock import SYSTEM_CLOCK, Clock
-from .connection import Connect, Connector
-from .errors import LeaseError, LeaseValueError
-from .faults import Fault, Retry, retry_policy
-from .names import TableName, check_lease_name, check_owner_id
-from .options import LeaseOptions, Seconds, seconds, whole_seconds
+from .connection import Connect
+from .faults import Fault, Retry
+from .options import LeaseOptions, Seconds
 from .pool import Pool
-from .statements import Statement, Statements
+from .statements import Statement
+from .table import PATIENCE, Job, LeaseTable
+from .verification import Check
 
 if TYPE_CHECKING:
     from .lease import SqlLease
 
 T = TypeVar("T")
-Rows = Sequence[Row]
-
-_PATIENCE = LeaseOptions()
-"""Time-outs of the inspecting calls, which belong to no lease: those of a lease of 30 seconds."""
-_PURGE_BATCH = 500
 
 
-class LeaseStore:
+class LeaseStore(LeaseTable):
     """One lease table in one database.
 
     connection: an ODBC connection string, or a callable without arguments that returns a new pyodbc connection.
@@ -56,16 +49,10 @@ class LeaseStore:
         max_connections: int = 4,
         login_timeout: Seconds | None = None,
     ) -> None:
-        if type(max_connections) is not int or max_connections < 1:
-            raise LeaseValueError(f"max_connections must be a whole number of at least 1, not {max_connections!r}")
-        self._table = TableName(schema, table)
-        self._login_timeout = None if login_timeout is None else whole_seconds("login_timeout", login_timeout)
-        self._pool = Pool(Connector(connection), max_connections)
-        self._statements = Statements(self._table)
-        self._sweep = SweepTimer()
-
-    def __repr__(self) -> str:
-        return f"<LeaseStore {self._table}>"
+        super().__init__(
+            connection, schema=schema, table=table, max_connections=max_connections, login_timeout=login_timeout
+        )
+        self._pool = Pool(self._connector, max_connections)
 
     def lease(
         self,
@@ -87,12 +74,11 @@ class LeaseStore:
         """The row of a lease, held, resting or expired; None when there is none. Advisory: an unlocked read proves
         nothing.
         """
-        rows = self._inspect(self._statements.get(check_lease_name(name)))
-        return next((info for info in map(read_info, rows) if info.name == name), None)
+        return self._obey(self._get(name))
 
     def list(self) -> list[LeaseInfo]:
         """All rows in the order of their names. Advisory, like ``get``."""
-        return [read_info(row) for row in self._inspect(self._statements.list())]
+        return self._obey(self._list())
 
     def break_lease(self, name: str, owner_id: str) -> LeaseInfo | None:
         """Takes a lease away from the owner that you saw, and from nobody else. Returns the row that went, None when
@@ -101,10 +87,7 @@ class LeaseStore:
         **Not safe by itself**: the holder learns of it at its next renew and may work until then, at most until the
         row's ``expires_at``. That overlap is your decision.
         """
-        check_lease_name(name)
-        check_owner_id(owner_id)
-        rows = self._inspect(self._statements.break_lease(name, owner_id, _PATIENCE.lock_timeout))
-        return read_info(rows[0]) if rows else None
+        return self._obey(self._break_lease(name, owner_id))
 
     def purge(self, older_than: Seconds = 3600.0, *, progress: Callable[[int], object] | None = None) -> int:
         """Deletes the rows that have been expired for at least ``older_than`` seconds, in small batches that wait for
@@ -113,24 +96,21 @@ class LeaseStore:
         progress: called after each batch with the number so far. A row that somebody has locked is left for the next
         time.
         """
-        age = seconds("older_than", older_than)
+        batch = self._purge_batch(older_than)
         total = 0
-        while True:
-            ((answer,),) = self._inspect(self._statements.purge(age, _PURGE_BATCH, _PATIENCE.lock_timeout))
-            deleted = int(answer)
+        while deleted := self._obey(batch):
             total += deleted
-            if progress is not None and deleted:
+            if progress is not None:
                 progress(total)
-            if deleted == 0:
-                return total
+        return total
 
     def ensure_created(self) -> None:
         """Creates the schema and the table where they are missing: see ``sqllease.schema.ensure_created``."""
-        self._obey(schema.ensure_created_in, self._table)
+        self._obey(self._ensure_created())
 
-    def verify(self) -> builtins.list[schema.Check]:
+    def verify(self) -> builtins.list[Check]:
         """Compares the table with what the library needs: see ``sqllease.schema.verify``."""
-        return self._obey(schema.verify_in, self._table)
+        return self._obey(self._verify())
 
     def close(self) -> None:
         """Closes the idle connections. Releases no lease. The store can be used again."""
@@ -139,7 +119,7 @@ class LeaseStore:
     def ask(
         self,
         prepare: Callable[[], Statement],
-        settle: Callable[[Rows], T],
+        settle: Callable[[Sequence[Row]], T],
         *,
         command_timeout: int,
         login_timeout: int,
@@ -149,22 +129,14 @@ class LeaseStore:
         with self._pool.take(self._login_timeout or login_timeout, patience) as connection:
             return settle(connection.ask(prepare(), command_timeout))
 
-    def _inspect(self, statement: Statement) -> Rows:
-        return self._obey(lambda connection: connection.ask(statement, _PATIENCE.command_timeout))
-
-    def _obey(self, job: Callable[..., T], *args: Any) -> T:
+    def _obey(self, job: Job[T]) -> T:
         fault: Fault
+        login_timeout = self._login_timeout or PATIENCE.login_timeout
         try:
-            for attempt in Retrying(**retry_policy(SYSTEM_CLOCK, lambda: _PATIENCE.retry_budget), sleep=time.sleep):
-                with (
-                    attempt,
-                    self._pool.take(
-                        self._login_timeout or _PATIENCE.login_timeout, _PATIENCE.login_timeout
-                    ) as connection,
-                ):
-                    return job(connection, *args)
+            for attempt in Retrying(**self._policy(), sleep=time.sleep):
+                with attempt, self._pool.take(login_timeout, PATIENCE.login_timeout) as connection:
+                    return job(connection)
             raise AssertionError("tenacity ended without an outcome")
         except Retry as retry:
             fault = retry.fault
-        error: LeaseError = fault.error()
-        raise error
+        raise fault.error()

@@ -1,5 +1,5 @@
 -- All rights that an application needs at run time, given to one role. Safe to run again.
--- Put the application's user into the role: ALTER ROLE $(role) ADD MEMBER [your user];
+-- Put the application's user into the role: ALTER ROLE ... ADD MEMBER ...;
 IF NOT EXISTS (SELECT 1 FROM sys.database_principals WHERE name = $(role_literal))
     EXEC ($(create_role_literal));
 

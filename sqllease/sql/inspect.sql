@@ -1,4 +1,4 @@
--- Read lease rows without a lock: advisory, never a proof. $(filter) is empty, or names one lease.
+-- Read lease rows without a lock: advisory, never a proof. The WHERE clause is empty, or names one lease.
 SELECT t.LeaseName                                                                   AS SeenName,
        t.OwnerInstanceId                                                             AS SeenOwner,
        CONVERT(nvarchar(34), t.AcquiredAtUtc, 126)                                   AS SeenAcquiredAt,

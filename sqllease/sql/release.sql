@@ -9,7 +9,8 @@ DECLARE @hold_us int               = ?;
 DECLARE @expires datetimeoffset(7) = DATEADD(microsecond, @hold_us, DATEADD(second, @hold_s, @tenure));
 
 BEGIN TRY
-    IF @expires > @now
+    -- Without a hold a tenure also ends at once when it began in the future: the clock went back, or stood still.
+    IF (@hold_s > 0 OR @hold_us > 0) AND @expires > @now
         UPDATE t
            SET OwnerInstanceId = NCHAR(1) + LEFT(t.OwnerInstanceId, 127),
                RenewedAtUtc    = @now,

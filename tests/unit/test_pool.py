@@ -1,0 +1,281 @@
+"""The few connections of a store: who has one, which are dropped, and how little one restart of the server costs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import cast
+
+import pytest
+
+from sqllease import LeaseStoreError, pool
+from sqllease.connection import Connection, Connector
+from sqllease.faults import Fault, Kind, Retry
+from sqllease.pool import Pool, Shelf
+
+CUT = Retry(Fault(Kind.MOVED, 10054))
+
+
+class FakeConnection:
+    """A link that can be cut; only the first question after that shows it."""
+
+    def __init__(self, raw: object = None, hidden: tuple[str, ...] = ()) -> None:
+        self.usable = True
+        self.link_is_up = True
+        self.drops = 0
+
+    def ask(self) -> None:
+        if not self.link_is_up:
+            self.drop()
+            raise CUT
+
+    def drop(self) -> None:
+        self.usable = False
+        self.drops += 1
+
+
+class FakeConnector:
+    """Opens, or fails as often as it is told to."""
+
+    def __init__(self) -> None:
+        self.opened = 0
+        self.failures = 0
+        self.hidden = ()
+
+    def open(self, login_timeout: int) -> object:
+        if self.failures:
+            self.failures -= 1
+            raise Retry(Fault(Kind.MOVED, sent=False))
+        self.opened += 1
+        return object()
+
+
+def real(fake: FakeConnection) -> Connection:
+    return cast(Connection, fake)
+
+
+def fake(connection: Connection) -> FakeConnection:
+    return cast(FakeConnection, connection)
+
+
+def filled(shelf: Shelf, count: int) -> list[Connection]:
+    """So many connections, taken and opened."""
+    connections = []
+    for _ in range(count):
+        assert shelf.take() is None
+        connection = real(FakeConnection())
+        shelf.opened(connection)
+        connections.append(connection)
+    return connections
+
+
+def idle(shelf: Shelf, count: int) -> list[Connection]:
+    """So many connections, opened, used at the same time, and given back."""
+    connections = filled(shelf, count)
+    assert [shelf.give(connection) for connection in connections] == [[]] * count
+    return connections
+
+
+def test_an_empty_shelf_asks_its_user_to_open_one() -> None:
+    assert Shelf(4).take() is None
+
+
+def test_no_more_are_out_than_the_limit() -> None:
+    shelf = Shelf(2)
+    (first, _) = filled(shelf, 2)
+    assert not shelf.free
+    shelf.give(first)
+    assert shelf.free
+
+
+def test_the_connection_that_was_used_last_goes_out_first() -> None:
+    # So that the others age, and few stay warm.
+    shelf = Shelf(3)
+    first, second, third = idle(shelf, 3)
+    assert [shelf.take() for _ in range(3)] == [third, second, first]
+
+
+def test_a_connection_that_could_not_be_opened_frees_its_place() -> None:
+    shelf = Shelf(1)
+    shelf.take()
+    assert shelf.give(None) == []
+    assert shelf.free
+
+
+def test_after_four_idle_links_were_cut_only_one_caller_notices() -> None:
+    shelf = Shelf(4)
+    connections = idle(shelf, 4)
+    broken = shelf.take()
+    assert broken is not None
+    fake(broken).drop()
+    assert sorted(map(id, shelf.give(broken))) == sorted(map(id, connections))
+    assert shelf.take() is None  # the next caller opens a fresh one
+
+
+def test_one_that_is_out_when_a_sibling_breaks_is_suspect_when_it_comes_back() -> None:
+    shelf = Shelf(2)
+    first, second = filled(shelf, 2)
+    fake(first).drop()
+    shelf.give(first)
+    assert shelf.give(second) == [second]
+    assert shelf.take() is None
+
+
+def test_one_that_was_opened_after_the_break_is_kept() -> None:
+    shelf = Shelf(2)
+    (broken,) = filled(shelf, 1)
+    fake(broken).drop()
+    shelf.give(broken)
+    (fresh,) = filled(shelf, 1)
+    assert shelf.give(fresh) == []
+    assert shelf.take() is fresh
+
+
+def test_many_that_break_together_do_not_condemn_one_that_was_opened_in_between() -> None:
+    # Four calls run into one restart; each reports it at its own time.
+    shelf = Shelf(4)
+    first, second = filled(shelf, 2)
+    fake(first).drop()
+    shelf.give(first)
+    (fresh,) = filled(shelf, 1)
+    fake(second).drop()
+    shelf.give(second)
+    assert shelf.give(fresh) == []
+
+
+def test_emptying_takes_the_idle_ones_and_leaves_those_in_use() -> None:
+    shelf = Shelf(3)
+    first, second, third = idle(shelf, 3)
+    assert shelf.take() is third
+    assert shelf.empty() == [first, second]
+    assert shelf.give(third) == []
+    assert shelf.take() is third
+
+
+@pytest.fixture
+def connector(monkeypatch: pytest.MonkeyPatch) -> FakeConnector:
+    monkeypatch.setattr(pool, "Connection", FakeConnection)
+    return FakeConnector()
+
+
+def make_pool(connector: FakeConnector, limit: int = 4) -> Pool:
+    return Pool(cast(Connector, connector), limit)
+
+
+def use(a_pool: Pool, job: Callable[[FakeConnection], object] = FakeConnection.ask) -> FakeConnection:
+    with a_pool.take(login_timeout=5, patience=0.01) as connection:
+        job(fake(connection))
+        return fake(connection)
+
+
+def use_at_once(a_pool: Pool, count: int) -> list[FakeConnection]:
+    with ExitStack() as stack:
+        return [fake(stack.enter_context(a_pool.take(5, 0.01))) for _ in range(count)]
+
+
+def fail_with(error: BaseException) -> Callable[[FakeConnection], None]:
+    def job(_: FakeConnection) -> None:
+        raise error
+
+    return job
+
+
+def test_nothing_is_opened_before_it_is_needed(connector: FakeConnector) -> None:
+    make_pool(connector).close()
+    assert connector.opened == 0
+
+
+def test_one_call_after_the_other_shares_one_login(connector: FakeConnector) -> None:
+    a_pool = make_pool(connector)
+    assert len({id(use(a_pool)) for _ in range(5)}) == 1
+    assert connector.opened == 1
+
+
+def test_calls_at_the_same_time_get_a_connection_each(connector: FakeConnector) -> None:
+    assert len({id(used) for used in use_at_once(make_pool(connector), 4)}) == 4
+
+
+def test_a_caller_over_the_limit_is_told_after_its_patience(connector: FakeConnector) -> None:
+    a_pool = make_pool(connector, limit=1)
+    with a_pool.take(5, 0.01), pytest.raises(LeaseStoreError, match="max_connections") as caught:
+        use(a_pool)
+    assert caught.value.transient
+    use(a_pool)  # and the place is free again afterwards
+
+
+def test_after_four_idle_links_were_cut_at_most_one_try_fails(connector: FakeConnector) -> None:
+    a_pool = make_pool(connector)
+    for connection in use_at_once(a_pool, 4):
+        connection.link_is_up = False
+    failures = 0
+    for _ in range(10):
+        try:
+            use(a_pool)
+        except Retry:
+            failures += 1
+    assert failures == 1
+
+
+def test_every_dropped_link_is_closed_once(connector: FakeConnector) -> None:
+    a_pool = make_pool(connector)
+    cut = use_at_once(a_pool, 4)
+    for connection in cut:
+        connection.link_is_up = False
+    with pytest.raises(Retry):
+        use(a_pool)
+    assert all(not connection.usable for connection in cut)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [CUT, Retry(Fault(Kind.THROTTLED)), Retry(Fault(Kind.SET_UP)), ValueError(), KeyboardInterrupt(), SystemExit()],
+    ids=repr,
+)
+def test_a_call_that_ends_in_the_middle_leaves_no_link_for_the_next(
+    connector: FakeConnector, error: BaseException
+) -> None:
+    # It might still get the old answer.
+    a_pool = make_pool(connector)
+    first = use(a_pool)
+    with pytest.raises(type(error)):
+        use(a_pool, fail_with(error))
+    assert not first.usable
+    assert use(a_pool) is not first
+
+
+def test_contention_is_no_reason_to_log_in_again(connector: FakeConnector) -> None:
+    a_pool = make_pool(connector)
+    with pytest.raises(Retry):
+        use(a_pool, fail_with(Retry(Fault(Kind.CONTENTION, 1222))))
+    assert use(a_pool).usable
+    assert connector.opened == 1
+
+
+def test_a_failed_login_takes_no_place_for_ever(connector: FakeConnector) -> None:
+    a_pool = make_pool(connector, limit=1)
+    connector.failures = 3
+    for _ in range(3):
+        with pytest.raises(Retry):
+            use(a_pool)
+    assert use(a_pool).usable
+
+
+def test_close_drops_the_idle_ones_and_the_pool_can_be_used_again(connector: FakeConnector) -> None:
+    a_pool = make_pool(connector)
+    used = use_at_once(a_pool, 3)
+    a_pool.close()
+    assert [connection.drops for connection in used] == [1, 1, 1]
+    assert use(a_pool).usable
+
+
+@pytest.mark.parametrize("first_step", [use, Pool.close], ids=["use", "close"])
+def test_a_forked_child_starts_empty_and_leaves_the_parents_links_alone(
+    connector: FakeConnector, monkeypatch: pytest.MonkeyPatch, first_step: Callable[[Pool], object]
+) -> None:
+    a_pool = make_pool(connector)
+    inherited = use_at_once(a_pool, 2)
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    first_step(a_pool)
+    assert use(a_pool) not in inherited
+    assert [connection.drops for connection in inherited] == [0, 0]
