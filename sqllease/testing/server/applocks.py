@@ -1,0 +1,64 @@
+"""Application locks: sp_getapplock and sp_releaseapplock over the engine's own lock manager.
+
+Knows owners (transaction or session), modes and return codes. Names compare binary, as in the original.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from . import security
+from .errortexts import sql_error
+from .locks import Owner
+from .sqltypes import SqlError
+
+if TYPE_CHECKING:
+    from .session import Session
+
+_MODES = {"shared": "S", "update": "U", "exclusive": "X", "intentshared": "IS", "intentexclusive": "IX"}
+GRANTED, GRANTED_AFTER_WAIT, TIMED_OUT, VICTIM, INVALID = 0, 1, -1, -3, -999
+
+
+def _owner(session: Session, owner: str) -> Owner | None:
+    return session.owner if owner.lower() == "session" else session.tx
+
+
+def _invalid(session: Session, principal: str, owner: str) -> bool:
+    roles = security.principals(session, session.database)
+    mine = principal.lower() in roles or "dbo" in roles
+    return not mine or owner.lower() not in ("session", "transaction")
+
+
+def acquire(session: Session, resource: str, mode: str, owner: str, timeout: int | None, principal: str) -> int:
+    """0 granted, 1 granted after a wait, -1 timed out, -3 deadlock victim, -999 wrong parameters."""
+    wanted = _MODES.get(mode.lower())
+    if wanted is None or timeout is None or timeout < -1 or _invalid(session, principal, owner):
+        return INVALID
+    if (holder := _owner(session, owner)) is None:
+        return INVALID  # a transaction's lock without a transaction
+    place = ("APP", session.database.id, principal.lower(), resource[:255])
+    waits, before = session.work.lock_waits, session.options.lock_timeout
+    session.options.lock_timeout = timeout
+    try:
+        held = session.engine.instance.locks.acquire(holder, place, wanted)
+    except SqlError as error:
+        if error.number not in (1222, 1205):
+            raise
+        return TIMED_OUT if error.number == 1222 else VICTIM
+    finally:
+        session.options.lock_timeout = before
+    session.applocks.setdefault(holder, {}).setdefault(place, []).append(held)
+    return GRANTED if session.work.lock_waits == waits else GRANTED_AFTER_WAIT
+
+
+def release(session: Session, resource: str, owner: str, principal: str) -> int:
+    """0; error 1223 where the lock is not held. A lock got twice has to be released twice."""
+    if _invalid(session, principal, owner):
+        return INVALID
+    holder = _owner(session, owner)
+    place = ("APP", session.database.id, principal.lower(), resource[:255])
+    before = session.applocks.get(holder, {}).get(place) if holder is not None else None
+    if holder is None or not before:
+        raise sql_error(1223, principal, resource)
+    session.engine.instance.locks.release(holder, place, before.pop())
+    return 0
