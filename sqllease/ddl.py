@@ -5,6 +5,8 @@ What a DBA reads is what happens: ``ensure_created`` runs the very text of ``cre
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from .connection import Connection
 from .faults import Retry
 from .names import TableName, check_identifier, quote_identifier, quote_literal
@@ -39,8 +41,9 @@ def ensure_created_in(connection: Connection, table: TableName) -> None:
     except Retry as retry:
         # An installer without the lock (the .NET package) may have come first: then all is well, and the next look
         # says so.
-        if retry.fault.number not in _ALREADY_THERE:
-            raise
+        fault = retry.fault
+        if fault.number not in _ALREADY_THERE:
+            raise Retry(replace(fault, text=f"{table}: {fault.text}")) from None
 
 
 def script(room: str, table: TableName, role: str = "sqllease_user") -> str:

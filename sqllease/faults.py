@@ -89,8 +89,10 @@ _SET_UP = {
     208: "the lease table is missing: run ensure_created(), or give a DBA create_script()",
     229: "a right is missing: give a DBA grant_script()",
     230: "a right is missing: give a DBA grant_script()",
-    262: "a right is missing: give a DBA create_script(), or the login CREATE TABLE (and CREATE SCHEMA)",
-    2760: "the schema is missing or out of reach: give a DBA create_script(), or the login ALTER on the schema",
+    262: "a right is missing: give a DBA create_script(), or the login CREATE TABLE (and CREATE SCHEMA); where the "
+    "table is there, the login has no right on it: give a DBA grant_script()",
+    2760: "the schema is missing or out of reach: give a DBA create_script(), or the login ALTER on the schema; where "
+    "the table is there, the login has no right on it: give a DBA grant_script()",
     916: "the login has no user in this database: give a DBA grant_script()",
     207: "the lease table has other columns than it should: verify() says which",
     213: "the lease table has other columns than it should: verify() says which",
