@@ -14,6 +14,7 @@ Not guaranteed: fairness (there is no queue), and that a paused process notices 
 """
 
 from . import schema
+from .aio import AsyncLeaseStore, AsyncSqlLease
 from .answers import LeaseInfo
 from .clock import SYSTEM_CLOCK, Clock
 from .errors import (
@@ -26,14 +27,17 @@ from .errors import (
     LeaseValueError,
 )
 from .lease import SqlLease
-from .options import LeaseOptions
-from .protocols import Lease
+from .options import LeaseOptions, ReplicaOptions
+from .protocols import AsyncLease, Lease
 from .store import LeaseStore
 
 __version__ = "0.1.0"
 
 __all__ = [
     "SYSTEM_CLOCK",
+    "AsyncLease",
+    "AsyncLeaseStore",
+    "AsyncSqlLease",
     "Clock",
     "Lease",
     "LeaseConfigurationError",
@@ -46,6 +50,7 @@ __all__ = [
     "LeaseStore",
     "LeaseStoreError",
     "LeaseValueError",
+    "ReplicaOptions",
     "SqlLease",
     "schema",
 ]

@@ -33,6 +33,7 @@ ANSWER_COLUMNS = (
     "SeenMetadata",
 )
 INFO_COLUMNS = ANSWER_COLUMNS[7:]
+REPLICA_COLUMNS = ("Updateability", "ShownName", "ShownOwner", "ShownAcquiredAt", "ShownVersion")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from .answers import LeaseInfo
 from .clock import Clock
 from .errors import LeaseLost, LeaseValueError
 from .names import check_lease_name, check_metadata, check_owner_id, new_owner_id
-from .options import LeaseOptions
+from .options import LeaseOptions, ReplicaOptions
 from .statements import Statements
 from .tenure import Belief
 
@@ -32,6 +32,14 @@ class SweepTimer:
         self._last = now
 
 
+class ReplicaMemory:
+    """What a store knows of its replica. was_secondary: its database has once said that it is read-only."""
+
+    def __init__(self, options: ReplicaOptions) -> None:
+        self.options = options
+        self.was_secondary = False
+
+
 class LeaseBase:
     """The colourless half of ``SqlLease`` and ``AsyncSqlLease``."""
 
@@ -45,6 +53,7 @@ class LeaseBase:
         clock: Clock,
         statements: Statements,
         sweep: SweepTimer,
+        replica: ReplicaMemory | None,
     ) -> None:
         if not isinstance(options, LeaseOptions):
             raise LeaseValueError(f"options must be LeaseOptions, not {type(options).__name__}")
@@ -55,6 +64,9 @@ class LeaseBase:
         self._clock = clock
         self._statements = statements
         self._sweep = sweep
+        self._replica = replica
+        if replica is not None:
+            replica.options.check_with(options)
         self._belief = Belief()
         self._renew_failing = False
         self._pid = os.getpid()

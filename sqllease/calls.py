@@ -8,38 +8,38 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 from . import journal
-from .answers import Answer, Row, read_answer
+from .answers import Answer, Done, Row, read_answer
 from .base import LeaseBase
-from .errors import LeaseError, LeaseInUse, LeaseStoreError
+from .errors import LeaseInUse, LeaseStoreError
 from .faults import Fault, Kind, Retry, retry_policy
+from .grants import Grant, Verdict
+from .replica import Confirmation
 from .statements import Statement
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """How a call ends. give_back: release what may be ours before the caller is told. error: raise it."""
-
-    value: bool = False
-    give_back: bool = False
-    error: LeaseError | None = None
 
 
 class Call(ABC):
     """One verb of one lease, from the first attempt to the last."""
 
-    def __init__(self, lease: LeaseBase) -> None:
+    def __init__(self, lease: LeaseBase, *, budget: float | None = None) -> None:
         self.lease = lease
         self.options = lease._options
+        self._began_at = lease._clock.now()
+        self._budget = self.options.retry_budget if budget is None else budget
         self._sent_at = 0.0
 
     @property
     def void(self) -> bool:
         """True when there is nothing to ask: the answer is False without a question."""
         return False
+
+    @property
+    def left(self) -> float:
+        """Seconds in which another attempt may still start."""
+        return max(0.0, self._began_at + self._budget - self.lease._clock.now())
 
     @abstractmethod
     def prepare(self) -> Statement:
@@ -53,19 +53,34 @@ class Call(ABC):
         """No attempt was answered in time, or none can be."""
         return Verdict(error=fault.error())
 
-    @property
-    def budget(self) -> float:
-        """No attempt starts later than so many seconds after the call began."""
-        return self.options.retry_budget
-
     def policy(self) -> dict[str, Any]:
         """How tenacity tries again."""
-        return retry_policy(self.lease._clock, lambda: self.budget)
+        return retry_policy(self.lease._clock, self._budget)
+
+    def too_late(self, rows: Sequence[Row]) -> Statement | None:
+        """What undoes an answer that nobody waits for any more; None when nothing has to be undone."""
+        return None
 
     def _answer(self, rows: Sequence[Row]) -> Answer:
         if len(rows) != 1:
             raise LeaseStoreError(f"the server sent {len(rows)} answers to one question")
         return read_answer(rows[0], self.lease._name, self.lease._owner_id)
+
+    def _answer_for(self, tenure: str, rows: Sequence[Row]) -> Answer:
+        answer = self._answer(rows)
+        if answer.error_number:
+            raise Retry(Fault(Kind.CONTENTION, answer.error_number))
+        if answer.done is not None and answer.done.tenure != tenure:
+            raise LeaseStoreError(
+                f"the server answered for another tenure of lease {self.lease._name!r} than was asked"
+            )
+        return answer
+
+    def _grant(self, grant: Grant) -> Verdict:
+        replica = self.lease._replica
+        if replica is None or not (grant.fresh or replica.options.confirm_renewals):
+            return grant.accept(self.lease)
+        return Verdict(confirm=Confirmation(self.lease, replica, grant))
 
 
 class Acquire(Call):
@@ -80,13 +95,16 @@ class Acquire(Call):
             )
         self._last: Answer | None = None
         self._sweeping = False
+        self._unanswered = False
+        self._in_doubt = False
 
     def prepare(self) -> Statement:
         lease = self.lease
         self._sent_at = lease._clock.now()
         self._sweeping = self.options.sweep_limit > 0 and lease._sweep.due(self._sent_at)
+        self._in_doubt, self._unanswered = self._in_doubt or self._unanswered, True
         belief = lease._belief
-        lease._belief = belief.asking()
+        lease._belief = belief.doubtful()
         return lease._statements.acquire(
             lease._name,
             lease._owner_id,
@@ -98,49 +116,45 @@ class Acquire(Call):
         )
 
     def settle(self, rows: Sequence[Row]) -> Verdict:
-        lease = self.lease
         answer = self._last = self._answer(rows)
-        if answer.done is None:
-            # Nobody in sight (the row vanished between the two reads), or the row was busy: ask again while there is
-            # time.
-            if answer.error_number or not self._shows_another(answer):
-                raise Retry(Fault(Kind.CONTENTION, answer.error_number))
-            return self._refused(answer)
-        if self._sweeping:
-            lease._sweep.swept(self._sent_at)
-        before = lease._belief.tenure
-        lease._belief = lease._belief.won(answer.done, self._sent_at, self.options)
-        tenure = lease._belief.tenure
-        assert tenure is not None
-        if before is not None and before.began == tenure.began:
-            journal.refreshed(lease._name, lease._owner_id, answer.done)
-        else:
-            journal.acquired(lease._name, lease._owner_id, answer.done, tenure.token)
-        if lease.held:
-            return Verdict(True)
-        late = LeaseStoreError(
-            f"lease {lease._name!r} was won, but the answer took longer than duration − safety_margin "
-            f"({self.options.duration - self.options.safety_margin:g} s); it was given back",
-            transient=True,
-        )
-        journal.gave_back(lease._name, lease._owner_id, "the answer came too late")
-        return Verdict(give_back=True, error=late)
+        self._unanswered = False
+        if answer.done is not None:
+            return self._won(answer.done)
+        # Nobody in sight (the row vanished between the two reads), or the row was busy: ask again while there is time.
+        if answer.error_number or not self._shows_another(answer):
+            raise Retry(Fault(Kind.CONTENTION, answer.error_number))
+        return self._refused(answer)
 
     def exhausted(self, fault: Fault) -> Verdict:
         lease = self.lease
-        if fault.kind is Kind.CONTENTION:
+        # An error of the set-up is an answer: that statement did nothing. Earlier ones may have.
+        doubt = self._in_doubt or (self._unanswered and fault.kind is not Kind.SET_UP)
+        if not doubt:
             lease._belief = lease._belief.settled()
-            if self._last is not None and self._shows_another(self._last):
-                return self._refused(self._last)
-            return Verdict(error=fault.error())
-        # A refresh that was not answered leaves the tenure that we have; a first acquire may have left a row that
-        # nobody would use.
-        unused = fault.sent and fault.kind is not Kind.SET_UP and lease._belief.tenure is None
-        return Verdict(give_back=unused, error=fault.error())
+        if fault.kind is Kind.CONTENTION and self._last is not None and self._shows_another(self._last):
+            return self._refused(self._last)
+        # A refresh that was not answered leaves the tenure that we have; a first acquire may have left a row of ours.
+        unused = doubt and lease._belief.tenure is None and self.left > 0
+        return Verdict(give_back=unused, error=replace(fault, sent=fault.sent or doubt).error())
+
+    def too_late(self, rows: Sequence[Row]) -> Statement | None:
+        lease, done = self.lease, self._answer(rows).done
+        present = lease._belief.tenure
+        if done is None or (present is not None and present.began == done.tenure):
+            return None
+        return lease._statements.release(lease._name, lease._owner_id, done.tenure, self.options, rest=False)
+
+    def _won(self, done: Done) -> Verdict:
+        lease = self.lease
+        if self._sweeping:
+            lease._sweep.swept(self._sent_at)
+        before = lease._belief.tenure
+        fresh = before is None or before.began != done.tenure
+        return self._grant(Grant(lease._belief.won(done, self._sent_at, self.options), done, fresh, acquired=True))
 
     def _shows_another(self, answer: Answer) -> bool:
         seen = answer.seen
-        if seen is None or answer.seen_remaining + self.options.takeover_grace <= 0:
+        if seen is None or answer.seen_remaining + self.options.takeover_grace < 0:
             return False
         return seen.resting or seen.owner_id != self.lease._owner_id
 
@@ -151,6 +165,8 @@ class Acquire(Call):
             journal.lost(lease._name, lease._owner_id, holder)
         else:
             journal.refused(lease._name, lease._owner_id, holder, lease._belief.holder)
+        if not self._in_doubt:
+            lease._belief = lease._belief.settled()
         lease._belief = lease._belief.lost_to(holder)
         return Verdict(False)
 
@@ -159,16 +175,12 @@ class Renew(Call):
     """Prolong the tenure that this object has."""
 
     def __init__(self, lease: LeaseBase) -> None:
-        super().__init__(lease)
+        super().__init__(lease, budget=min(lease._options.retry_budget, lease.remaining))
         self._tenure = lease._belief.tenure if lease._here else None
 
     @property
     def void(self) -> bool:
         return self._tenure is None
-
-    @property
-    def budget(self) -> float:
-        return min(super().budget, self.lease.remaining)
 
     def prepare(self) -> Statement:
         assert self._tenure is not None
@@ -177,23 +189,15 @@ class Renew(Call):
 
     def settle(self, rows: Sequence[Row]) -> Verdict:
         lease = self.lease
-        answer = self._answer(rows)
-        if answer.error_number:
-            raise Retry(Fault(Kind.CONTENTION, answer.error_number))
+        assert self._tenure is not None
+        answer = self._answer_for(self._tenure.began, rows)
         lease._renew_failing = False
         if answer.done is None:
             lease._belief = lease._belief.ended()
             journal.lost(lease._name, lease._owner_id, answer.seen)
             return Verdict(False)
-        lease._belief = lease._belief.renewed(answer.done, self._sent_at, self.options)
-        journal.refreshed(lease._name, lease._owner_id, answer.done)
-        if lease.held:
-            return Verdict(True)
-        return Verdict(
-            error=LeaseStoreError(
-                f"lease {lease._name!r} was renewed, but the answer came too late to rely on", transient=True
-            )
-        )
+        renewed = lease._belief.renewed(answer.done, self._sent_at, self.options)
+        return self._grant(Grant(renewed, answer.done, fresh=False, acquired=False))
 
     def exhausted(self, fault: Fault) -> Verdict:
         lease, error = self.lease, fault.error()
@@ -203,43 +207,55 @@ class Renew(Call):
 
 
 class Find(Call):
-    """Look for the row of an acquire that was never answered, so that it can be released by its tenure. An unlocked
-    read.
+    """Look for a row of ours that an unanswered message may have left, so that it can be released by its tenure.
+
+    began: the tenure that was found. An unlocked read: it decides nothing.
     """
+
+    def __init__(self, lease: LeaseBase, *, budget: float | None = None) -> None:
+        super().__init__(lease, budget=budget)
+        self.began: str | None = None
 
     def prepare(self) -> Statement:
         return self.lease._statements.get(self.lease._name)
 
     def settle(self, rows: Sequence[Row]) -> Verdict:
         lease = self.lease
-        lease._belief = lease._belief.settled()
-        for name, owner, began, *_ in rows:
-            if name == lease._name and owner == lease._owner_id:
-                lease._belief = lease._belief.found(began)
-                return Verdict(True)
-        return Verdict(False)
+        self.began = next(
+            (began for name, owner, began, *_ in rows if name == lease._name and owner == lease._owner_id), None
+        )
+        if self.began is None:
+            lease._belief = lease._belief.settled()
+        return Verdict(self.began is not None)
 
 
 class Release(Call):
-    """Give the tenure back. ``held`` is False from here on, whatever is answered."""
+    """Give a tenure back: the present one, or one that ``Find`` found. ``held`` is False from here on.
 
-    def __init__(self, lease: LeaseBase) -> None:
-        super().__init__(lease)
-        self._began = lease._belief.tenure.began if lease._here and lease._belief.tenure is not None else None
-        if lease._here:
-            lease._belief = lease._belief.ended()
+    Only a tenure that the caller was told of rests (hold-at-least): under another one no work was done.
+    """
+
+    def __init__(self, lease: LeaseBase, began: str | None = None, *, budget: float | None = None) -> None:
+        super().__init__(lease, budget=budget)
+        tenure = lease._belief.tenure if lease._here else None
+        self._tenure = tenure.began if began is None and tenure is not None else began
+        if self._tenure is not None:
+            lease._belief = lease._belief.ended().doubtful()
 
     @property
     def void(self) -> bool:
-        return self._began is None
+        return self._tenure is None
 
     def prepare(self) -> Statement:
-        assert self._began is not None
-        return self.lease._statements.release(self.lease._name, self.lease._owner_id, self._began, self.options)
+        lease = self.lease
+        assert self._tenure is not None
+        rest = self._tenure == lease._belief.granted
+        return lease._statements.release(lease._name, lease._owner_id, self._tenure, self.options, rest=rest)
 
     def settle(self, rows: Sequence[Row]) -> Verdict:
-        answer = self._answer(rows)
-        if answer.error_number:
-            raise Retry(Fault(Kind.CONTENTION, answer.error_number))
-        journal.released(self.lease._name, self.lease._owner_id, was_ours=answer.done is not None)
+        lease = self.lease
+        assert self._tenure is not None
+        answer = self._answer_for(self._tenure, rows)
+        lease._belief = lease._belief.settled()
+        journal.released(lease._name, lease._owner_id, was_ours=answer.done is not None)
         return Verdict(answer.done is not None)

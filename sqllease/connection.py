@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import threading
 import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -36,6 +37,7 @@ class Connector:
             self.string: str | None = connection
             self._make: Connect | None = None
             self.hidden = secrets(connection)
+            _refuse_broken_text(connection)
         elif callable(connection):
             self.string, self._make = None, connection
             self.hidden = ()
@@ -60,6 +62,18 @@ class Connector:
         except odbc.Error as error:
             fault = read_fault(error, self.hidden, sent=False)
         raise Retry(fault)
+
+
+def _refuse_broken_text(connection_string: str) -> None:
+    # pyodbc would raise a UnicodeEncodeError that carries the whole string, password included.
+    try:
+        connection_string.encode("utf-16-le")
+    except UnicodeEncodeError:
+        broken = True
+    else:
+        broken = False
+    if broken:
+        raise LeaseValueError("the connection string holds bytes that are no text: look at how it was decoded")
 
 
 def load_pyodbc() -> Any:
@@ -89,6 +103,8 @@ class Connection:
         raw.setdecoding(odbc.SQL_WMETADATA, encoding="utf-16")
         self._cursors: dict[int, pyodbc.Cursor] = {}
         self._asking: pyodbc.Cursor | None = None
+        self._closing = threading.Lock()
+        self._broken = False
         _open.add(self)
 
     def ask(self, statement: Statement, command_timeout: int) -> list[Sequence[Any]]:
@@ -112,10 +128,16 @@ class Connection:
                     break
         except self._error as error:
             fault = read_fault(error, self._hidden, sent=True)
+        except UnicodeDecodeError:
+            # Half of a surrogate pair in Metadata or an owner: this library writes none, others may.
+            fault = Fault(Kind.SET_UP, text="the lease table holds text that is not valid UTF-16")
+            self.drop()
         finally:
             self._asking = None
         if rows is None and fault is None:
             fault = Fault(Kind.MOVED, text="the statement ended without an answer")
+        if fault is not None and fault.breaks_connection:
+            self._broken = True
         if fault is not None and (rows is not None or fault.breaks_connection):
             self.drop()
         if rows is None:
@@ -134,8 +156,14 @@ class Connection:
         except self._error as error:
             fault = read_fault(error, self._hidden, sent=True)
         if fault is not None:
+            self._broken = fault.breaks_connection
             self.drop()
             raise Retry(fault)
+
+    @property
+    def broken(self) -> bool:
+        """True when the link to the server was found dead or in doubt: then other links may be too."""
+        return self._broken
 
     @property
     def usable(self) -> bool:
@@ -143,21 +171,24 @@ class Connection:
         return self._raw is not None
 
     def cancel(self) -> None:
-        """From another thread: asks the server to stop what is running. Never close before this has returned."""
-        cursor = self._asking
-        if cursor is not None:
-            with contextlib.suppress(self._error):
-                cursor.cancel()
+        """From another thread: asks the server to stop what is running. Never raises."""
+        with self._closing:
+            cursor = self._asking
+            if cursor is not None:
+                with contextlib.suppress(self._error):
+                    cursor.cancel()
 
     def drop(self) -> None:
         """Closes the connection; never raises."""
-        raw, self._raw = self._raw, None
         _open.discard(self)
-        cursors, self._cursors = self._cursors, {}
-        if raw is not None:
-            with contextlib.suppress(Exception):
-                raw.close()
-        cursors.clear()
+        # A close while another thread's cancel is on its way crashes the interpreter, so it waits for that one.
+        with self._closing:
+            raw, self._raw, self._asking = self._raw, None, None
+            cursors, self._cursors = self._cursors, {}
+            if raw is not None:
+                with contextlib.suppress(Exception):
+                    raw.close()
+            cursors.clear()
 
     def _cursor(self, command_timeout: int) -> pyodbc.Cursor:
         # One long-lived cursor: closing one after a statement with parameters costs a round trip (sp_unprepare).

@@ -14,7 +14,7 @@ from .statements import render
 
 COMMAND_TIMEOUT_S = 30
 """DDL may have to wait for others: the applock alone for 15 seconds."""
-_ALREADY_THERE = frozenset({2714, 2759, 1913})
+_ALREADY_THERE = frozenset({1750, 1913, 2714, 2759})
 
 
 def create_script(schema: str = "lease", table: str = "Leases") -> str:
@@ -37,13 +37,25 @@ def drop_script(schema: str = "lease", table: str = "Leases") -> str:
 def ensure_created_in(connection: Connection, table: TableName) -> None:
     """``ensure_created`` on an open connection. Raises Retry with the fault."""
     try:
+        _create(connection, table)
+    except Retry as retry:
+        # An installer without the lock (the .NET package) may have come first: then the next look finds all in place.
+        # A fault that comes again is one: something else has the name.
+        if retry.fault.number not in _ALREADY_THERE:
+            raise
+    else:
+        return
+    _create(connection, table)
+
+
+def _create(connection: Connection, table: TableName) -> None:
+    fault = None
+    try:
         connection.run(script("create", table), COMMAND_TIMEOUT_S)
     except Retry as retry:
-        # An installer without the lock (the .NET package) may have come first: then all is well, and the next look
-        # says so.
         fault = retry.fault
-        if fault.number not in _ALREADY_THERE:
-            raise Retry(replace(fault, text=f"{table}: {fault.text}")) from None
+    if fault is not None:
+        raise Retry(replace(fault, text=f"{table}: {fault.text}"))
 
 
 def script(room: str, table: TableName, role: str = "sqllease_user") -> str:

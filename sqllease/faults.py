@@ -11,7 +11,6 @@ string.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
@@ -91,6 +90,10 @@ _SET_UP = {
     230: "a right is missing: give a DBA grant_script()",
     262: "a right is missing: give a DBA create_script(), or the login CREATE TABLE (and CREATE SCHEMA); where the "
     "table is there, the login has no right on it: give a DBA grant_script()",
+    1750: "the table could not be created: a constraint of that name is in the schema already, see create_script()",
+    1913: "an index of that name is there already: see create_script()",
+    2714: "an object of that name is there already, though not this table: rename or drop it, see create_script()",
+    2759: "the schema could not be created: see create_script()",
     2760: "the schema is missing or out of reach: give a DBA create_script(), or the login ALTER on the schema; where "
     "the table is there, the login has no right on it: give a DBA grant_script()",
     916: "the login has no user in this database: give a DBA grant_script()",
@@ -131,6 +134,7 @@ class Kind(Enum):
     CONTENTION = auto()  # ask again on the same connection
     MOVED = auto()  # the link is in doubt: ask again on a fresh one
     THROTTLED = auto()  # as MOVED, after a longer wait
+    BUSY = auto()  # nothing was asked: every connection of the store is in use
     SET_UP = auto()  # no use to ask again: somebody has to change something
 
 
@@ -146,8 +150,8 @@ class Fault:
 
     @property
     def breaks_connection(self) -> bool:
-        """True when the connection must not be used again."""
-        return self.kind is not Kind.CONTENTION
+        """True when the connection must not be used again, and its siblings are suspect."""
+        return self.kind in (Kind.MOVED, Kind.THROTTLED)
 
     def error(self) -> LeaseError:
         """The same as an exception for the caller, with what to do about it."""
@@ -156,6 +160,8 @@ class Fault:
         advice = _SET_UP.get(self.number) or (_NO_DRIVER.get(self.sqlstate) if not self.sent else None)
         if self.kind is Kind.SET_UP or self.number in _LASTING:
             return LeaseConfigurationError(f"{advice or 'the database refused the statement'} ({told})")
+        if self.kind is Kind.BUSY:
+            return LeaseStoreError(f"no connection was free ({self.text}): raise max_connections", transient=True)
         if self.kind is Kind.CONTENTION:
             what = "the lease row was busy for too long"
         elif not self.sent:
@@ -207,15 +213,17 @@ def _kind(number: int, state: str, *, sent: bool) -> Kind:
 
 
 class StopBefore(stop_base):
-    """Stops when the next attempt would start later than ``budget`` seconds after the call began, on the lease's own
-    clock.
+    """Stops when the next attempt would start later than ``budget`` seconds after the call began.
+
+    On the lease's own clock, and in real time as well: a clock that a test has stopped must not make a call endless.
     """
 
-    def __init__(self, clock: Clock, budget: Callable[[], float]) -> None:
+    def __init__(self, clock: Clock, budget: float) -> None:
         self._clock, self._budget, self._began = clock, budget, clock.now()
 
     def __call__(self, retry_state: RetryCallState) -> bool:
-        return self._clock.now() + retry_state.upcoming_sleep - self._began > self._budget()
+        passed = max(self._clock.now() - self._began, retry_state.seconds_since_start or 0.0)
+        return passed + retry_state.upcoming_sleep > self._budget
 
 
 _WAIT = wait_exponential(multiplier=0.05, max=1.0) + wait_random(0, 0.05)
@@ -230,7 +238,7 @@ def wait(retry_state: RetryCallState) -> float:
     return (_WAIT_THROTTLED if throttled else _WAIT)(retry_state)
 
 
-def retry_policy(clock: Clock, budget: Callable[[], float]) -> dict[str, Any]:
+def retry_policy(clock: Clock, budget: float) -> dict[str, Any]:
     """Tenacity's arguments, the same for Retrying and AsyncRetrying: only listed faults are tried again, nothing else
     is caught.
     """

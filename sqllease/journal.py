@@ -62,6 +62,16 @@ def released(name: str, owner: str, *, was_ours: bool) -> None:
         log.debug("lease %r: nothing to release for %s", name, owner)
 
 
-def gave_back(name: str, owner: str, reason: str) -> None:
-    """A won lease is given back at once."""
-    log.warning("lease %r: given back by %s: %s", name, owner, reason)
+def giving_back(name: str, owner: str, reason: str) -> None:
+    """A won lease is about to be given back."""
+    log.warning("lease %r: to be given back by %s: %s", name, owner, reason)
+
+
+def unconfirmed(name: str, owner: str, trouble: str, *, kept: bool) -> None:
+    """No replica has shown a grant in time."""
+    log.warning("lease %r: not confirmed for %s, %s: %s", name, owner, "kept" if kept else "given back", trouble)
+
+
+def superseded(name: str, owner: str) -> None:
+    """The replica shows a newer tenure than ours: ours was lost in a failover, or taken over."""
+    log.error("lease %r: lost by %s: the replica shows a newer holder", name, owner)

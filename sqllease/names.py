@@ -81,6 +81,13 @@ def check_metadata(metadata: object) -> str | None:
     return None if metadata is None else _check_text("metadata", metadata, METADATA_UNITS)
 
 
+def resting_owner(owner_id: str) -> str:
+    """The owner of a row that rests: the mark and who held it last, cut to the column between two characters."""
+    room = (OWNER_ID_UNITS - 1) * 2
+    kept = owner_id.encode("utf-16-le")[:room].decode("utf-16-le", errors="ignore").rstrip()
+    return RESTING_MARK + kept
+
+
 def new_owner_id() -> str:
     """``host:pid:random``. Only the 128 random bits make it unique: containers share host names and pids. The rest is
     for people.

@@ -7,19 +7,34 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Generic, Protocol, TypeVar
 
 from .connection import Connection, Connector
-from .errors import LeaseStoreError
-from .faults import Kind, Retry
+from .errors import LeaseConfigurationError
+from .faults import Fault, Kind, Retry
 
 
-class Shelf:
+class Droppable(Protocol):
+    """A connection of either colour."""
+
+    @property
+    def usable(self) -> bool: ...
+    @property
+    def broken(self) -> bool: ...
+    def drop(self) -> None: ...
+
+
+C = TypeVar("C", bound=Droppable)
+
+
+class Shelf(Generic[C]):
     """Which connections are idle and how many are out. Not thread-safe: its user locks."""
 
     def __init__(self, limit: int) -> None:
-        self._idle: list[Connection] = []
+        self._idle: list[C] = []
         self._out = 0
         self._limit = limit
         self._generation = 0
@@ -30,16 +45,16 @@ class Shelf:
         """True when one more may be taken."""
         return self._out < self._limit
 
-    def take(self) -> Connection | None:
+    def take(self) -> C | None:
         """The idle connection that was used last, or None: then the caller opens one. Either way one more is out."""
         self._out += 1
         return self._idle.pop() if self._idle else None
 
-    def opened(self, connection: Connection) -> None:
+    def opened(self, connection: C) -> None:
         """A taken place was filled with a new connection."""
         self._born[id(connection)] = self._generation
 
-    def give(self, connection: Connection | None) -> list[Connection]:
+    def give(self, connection: C | None) -> list[C]:
         """Puts a connection (None: none could be opened) back, and gives the ones that are now to be dropped.
 
         One broken link makes its idle siblings suspect: a restarted server has cut them all, and each would fail
@@ -49,54 +64,58 @@ class Shelf:
         if connection is None:
             return []
         born = self._born.get(id(connection), self._generation)
-        if not connection.usable:
+        if connection.broken:
             self._generation = max(self._generation, born + 1)
             suspects, self._idle = self._idle, []
             return self._forget([connection, *suspects])
-        if born < self._generation:
+        if born < self._generation or not connection.usable:
             return self._forget([connection])
         self._idle.append(connection)
         return []
 
-    def empty(self) -> list[Connection]:
+    def empty(self) -> list[C]:
         """Takes all idle connections off, to be dropped."""
         idle, self._idle = self._idle, []
         return self._forget(idle)
 
-    def _forget(self, connections: list[Connection]) -> list[Connection]:
+    def _forget(self, connections: list[C]) -> list[C]:
         for connection in connections:
             self._born.pop(id(connection), None)
         return connections
 
 
+def all_in_use(limit: int, patience: float) -> Fault:
+    """No connection became free in time: nothing was asked."""
+    return Fault(Kind.BUSY, text=f"all {limit} were in use for {patience:g} s", sent=False)
+
+
+def spoils(error: BaseException) -> bool:
+    """Whether a connection is in doubt after a call that ended so. Ctrl-C and a cancel leave an answer on the way."""
+    if isinstance(error, Retry):
+        return error.fault.breaks_connection
+    return not isinstance(error, LeaseConfigurationError)
+
+
 class Pool:
-    """At most ``limit`` connections, opened when first needed. Safe for threads, and for a forked child, which starts
-    empty.
-    """
+    """At most ``limit`` connections, opened when first needed. Safe for threads; a forked child starts empty."""
 
     def __init__(self, connector: Connector, limit: int) -> None:
         self._connector = connector
         self._limit = limit
-        self._reset()
+        self.reset()
+        forked_pools.add(self)
 
-    def _reset(self) -> None:
-        self._pid = os.getpid()
-        self._shelf = Shelf(self._limit)
+    def reset(self) -> None:
+        """Forgets all connections: they are the parent's."""
+        self._shelf: Shelf[Connection] = Shelf(self._limit)
         self._changed = threading.Condition()
 
     @contextmanager
     def take(self, login_timeout: int, patience: float) -> Iterator[Connection]:
-        """A connection for one call. Raises LeaseStoreError when none is free for ``patience`` seconds, Retry when
-        none can be opened.
-        """
-        if self._pid != os.getpid():
-            self._reset()
+        """A connection for one call. Raises Retry when none is free for ``patience`` seconds, or none can be opened."""
         with self._changed:
             if not self._changed.wait_for(lambda: self._shelf.free, patience):
-                raise LeaseStoreError(
-                    f"all {self._limit} connections of the store were busy for {patience:g} s: raise max_connections",
-                    transient=True,
-                )
+                raise Retry(all_in_use(self._limit, patience))
             connection = self._shelf.take()
         try:
             if connection is None:
@@ -105,9 +124,7 @@ class Pool:
                     self._shelf.opened(connection)
             yield connection
         except BaseException as error:
-            # Whatever ended the call in the middle (also Ctrl-C) leaves a link that may still get the old answer.
-            clean = isinstance(error, Retry) and error.fault.kind is Kind.CONTENTION
-            if connection is not None and not clean:
+            if connection is not None and spoils(error):
                 connection.drop()
             raise
         finally:
@@ -118,12 +135,27 @@ class Pool:
                 old.drop()
 
     def close(self) -> None:
-        """Drops the idle connections; those in use are dropped by the next failure or close. The pool can be used
-        again.
-        """
-        if self._pid != os.getpid():
-            self._reset()
+        """Drops the idle connections. The pool can be used again."""
         with self._changed:
             idle = self._shelf.empty()
         for connection in idle:
             connection.drop()
+
+
+class Resettable(Protocol):
+    """A pool of either colour."""
+
+    def reset(self) -> None: ...
+
+
+forked_pools: weakref.WeakSet[Resettable] = weakref.WeakSet()
+"""The pools of this process: a forked child starts each of them anew."""
+
+
+def _reset_all() -> None:
+    for pool in list(forked_pools):
+        pool.reset()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_reset_all)

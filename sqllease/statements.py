@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
-from .answers import ANSWER_COLUMNS, INFO_COLUMNS
-from .names import LEASE_NAME_UNITS, METADATA_UNITS, OWNER_ID_UNITS, TableName
+from .answers import ANSWER_COLUMNS, INFO_COLUMNS, REPLICA_COLUMNS
+from .names import LEASE_NAME_UNITS, METADATA_UNITS, OWNER_ID_UNITS, TableName, resting_owner
 from .options import LeaseOptions
 
 TENURE_UNITS = 34
@@ -106,14 +106,19 @@ class Statements:
             *_split(options.duration),
         )
 
-    def release(self, name: str, owner_id: str, tenure: str, options: LeaseOptions) -> Statement:
-        """DELETE of the one row of this tenure, or its rest where a hold has not passed."""
+    def release(self, name: str, owner_id: str, tenure: str, options: LeaseOptions, *, rest: bool) -> Statement:
+        """DELETE of the one row of this tenure; with ``rest`` it stays, resting, until its hold has passed."""
         return self._bind(
             self._text(("prelude", "release", "answer"), options.lock_timeout),
             ANSWER_COLUMNS,
             *_key(name, owner_id, tenure),
-            *_split(options.hold_at_least),
+            _text(resting_owner(owner_id), OWNER_ID_UNITS),
+            *_split(options.hold_at_least if rest else 0.0),
         )
+
+    def look(self, name: str) -> Statement:
+        """One row as a replica shows it, with what the database says of its role."""
+        return self._bind(self._text(("replica",), 0), REPLICA_COLUMNS, _text(name, LEASE_NAME_UNITS))
 
     def get(self, name: str) -> Statement:
         """One row, read without a lock."""
@@ -126,12 +131,13 @@ class Statements:
         return self._bind(self._text(("inspect",), 0, filter=""), INFO_COLUMNS)
 
     def break_lease(self, name: str, owner_id: str, lock_timeout: float) -> Statement:
-        """DELETE of the row of this owner; the answer is the row that went."""
+        """DELETE of the row of this owner, resting or not; the answer is the row that went."""
         return self._bind(
             self._text(("prelude", "break"), lock_timeout),
             INFO_COLUMNS,
             _text(name, LEASE_NAME_UNITS),
             _text(owner_id, OWNER_ID_UNITS),
+            _text(resting_owner(owner_id), OWNER_ID_UNITS),
         )
 
     def purge(self, older_than: float, limit: int, lock_timeout: float) -> Statement:

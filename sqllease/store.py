@@ -16,8 +16,9 @@ from .answers import LeaseInfo, Row
 from .clock import SYSTEM_CLOCK, Clock
 from .connection import Connect
 from .faults import Fault, Retry
-from .options import LeaseOptions, Seconds
+from .options import LeaseOptions, ReplicaOptions, Seconds
 from .pool import Pool
+from .replica import Confirmation
 from .statements import Statement
 from .table import PATIENCE, Job, LeaseTable
 from .verification import Check
@@ -34,7 +35,7 @@ class LeaseStore(LeaseTable):
     connection: an ODBC connection string, or a callable without arguments that returns a new pyodbc connection.
     schema, table: where the table is; any text is a name, quotes and brackets included. max_connections: how many
     connections at most, opened when first needed and shared by all leases of the store. login_timeout: whole seconds;
-    default a sixth of the calling lease's duration.
+    default a sixth of the calling lease's duration. replica: see ReplicaOptions; it has one connection of its own.
 
     Safe for threads. A forked child may go on using the store: it opens connections of its own.
     Raises LeaseValueError for arguments that cannot work; opens nothing yet.
@@ -48,11 +49,18 @@ class LeaseStore(LeaseTable):
         table: str = "Leases",
         max_connections: int = 4,
         login_timeout: Seconds | None = None,
+        replica: ReplicaOptions | None = None,
     ) -> None:
         super().__init__(
-            connection, schema=schema, table=table, max_connections=max_connections, login_timeout=login_timeout
+            connection,
+            schema=schema,
+            table=table,
+            max_connections=max_connections,
+            login_timeout=login_timeout,
+            replica=replica,
         )
         self._pool = Pool(self._connector, max_connections)
+        self._replica_pool = Pool(self._replica_connector, 1) if self._replica_connector else None
 
     def lease(
         self,
@@ -67,7 +75,12 @@ class LeaseStore(LeaseTable):
         from .lease import SqlLease
 
         return SqlLease(
-            name, self, owner_id=owner_id, metadata=metadata, options=options or LeaseOptions(), clock=clock
+            name,
+            self,
+            owner_id=owner_id,
+            metadata=metadata,
+            options=LeaseOptions() if options is None else options,
+            clock=clock,
         )
 
     def get(self, name: str) -> LeaseInfo | None:
@@ -87,7 +100,8 @@ class LeaseStore(LeaseTable):
         **Not safe by itself**: the holder learns of it at its next renew and may work until then, at most until the
         row's ``expires_at``. That overlap is your decision.
         """
-        return self._obey(self._break_lease(name, owner_id))
+        # Not asked again after an unanswered try: None would then say that it was not that owner's.
+        return self._obey(self._break_lease(name, owner_id), budget=0.0)
 
     def purge(self, older_than: Seconds = 3600.0, *, progress: Callable[[int], object] | None = None) -> int:
         """Deletes the rows that have been expired for at least ``older_than`` seconds, in small batches that wait for
@@ -115,6 +129,8 @@ class LeaseStore(LeaseTable):
     def close(self) -> None:
         """Closes the idle connections. Releases no lease. The store can be used again."""
         self._pool.close()
+        if self._replica_pool is not None:
+            self._replica_pool.close()
 
     def ask(
         self,
@@ -129,11 +145,23 @@ class LeaseStore(LeaseTable):
         with self._pool.take(self._login_timeout or login_timeout, patience) as connection:
             return settle(connection.ask(prepare(), command_timeout))
 
-    def _obey(self, job: Job[T]) -> T:
+    def look(self, confirmation: Confirmation) -> None:
+        """One look at the replica; what it shows, or why it does not, goes to the confirmation."""
+        assert self._replica_pool is not None
+        patience = confirmation.patience
+        try:
+            with self._replica_pool.take(patience, patience) as connection:
+                rows = connection.ask(confirmation.statement, patience)
+        except Retry as retry:
+            confirmation.failed(retry.fault)
+        else:
+            confirmation.saw(rows)
+
+    def _obey(self, job: Job[T], budget: float = PATIENCE.retry_budget) -> T:
         fault: Fault
         login_timeout = self._login_timeout or PATIENCE.login_timeout
         try:
-            for attempt in Retrying(**self._policy(), sleep=time.sleep):
+            for attempt in Retrying(**self._policy(budget), sleep=time.sleep):
                 with attempt, self._pool.take(login_timeout, PATIENCE.login_timeout) as connection:
                     return job(connection)
             raise AssertionError("tenacity ended without an outcome")

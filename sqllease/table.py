@@ -12,14 +12,15 @@ from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar
 
 from .answers import LeaseInfo, read_info
-from .base import SweepTimer
+from .base import ReplicaMemory, SweepTimer
 from .clock import SYSTEM_CLOCK
 from .connection import Connect, Connection, Connector
 from .ddl import ensure_created_in
 from .errors import LeaseValueError
 from .faults import retry_policy
 from .names import TableName, check_lease_name, check_owner_id
-from .options import LeaseOptions, Seconds, seconds, whole_seconds
+from .odbc import with_default
+from .options import LeaseOptions, ReplicaOptions, Seconds, seconds, whole_seconds
 from .statements import Statements
 from .verification import Check, verify_in
 
@@ -42,6 +43,7 @@ class LeaseTable:
         table: str,
         max_connections: int,
         login_timeout: Seconds | None,
+        replica: ReplicaOptions | None,
     ) -> None:
         if type(max_connections) is not int or max_connections < 1:
             raise LeaseValueError(f"max_connections must be a whole number of at least 1, not {max_connections!r}")
@@ -51,12 +53,16 @@ class LeaseTable:
         self._max_connections = max_connections
         self._statements = Statements(self._table)
         self._sweep = SweepTimer()
+        if replica is not None and not isinstance(replica, ReplicaOptions):
+            raise LeaseValueError(f"replica must be ReplicaOptions, not {type(replica).__name__}")
+        self._replica = None if replica is None else ReplicaMemory(replica)
+        self._replica_connector = None if replica is None else Connector(_with_read_intent(replica.connection))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._table}>"
 
-    def _policy(self) -> dict[str, Any]:
-        return retry_policy(SYSTEM_CLOCK, lambda: PATIENCE.retry_budget)
+    def _policy(self, budget: float = PATIENCE.retry_budget) -> dict[str, Any]:
+        return retry_policy(SYSTEM_CLOCK, budget)
 
     def _get(self, name: str) -> Job[LeaseInfo | None]:
         statement = self._statements.get(check_lease_name(name))
@@ -92,3 +98,7 @@ class LeaseTable:
 
     def _verify(self) -> Job[builtins.list[Check]]:
         return lambda connection: verify_in(connection, self._table)
+
+
+def _with_read_intent(connection: str | Connect) -> str | Connect:
+    return with_default(connection, "ApplicationIntent", "ReadOnly") if isinstance(connection, str) else connection

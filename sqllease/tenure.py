@@ -14,11 +14,15 @@ from datetime import datetime
 from .answers import Done, LeaseInfo
 from .options import LeaseOptions
 
+NEVER = float("-inf")
+"""The deadline of a tenure that is not, or not yet, to be believed in."""
+
 
 @dataclass(frozen=True, slots=True)
 class Tenure:
-    """began: AcquiredAtUtc as the server wrote it. token: the row version that began it. deadline: local clock,
-    seconds.
+    """began: AcquiredAtUtc as the server wrote it. token: the row version that began it. deadline: local clock.
+
+    version: the row version of the last answer. confirmed: whether a replica has shown it, None without a replica.
     """
 
     began: str
@@ -30,62 +34,75 @@ class Tenure:
 
 @dataclass(frozen=True, slots=True)
 class Belief:
-    """All that one lease object knows.
-
-    tenure     the present tenure as far as known; it may have run out by the local clock
-    last       the last beginning that the server told us, kept after the tenure has ended: the next tenure must be
-    later unsettled  an acquire was sent and not answered: there may be a row of ours that we know nothing of
-    expires_at the server's expiry, for people
-    holder     the other holder, as the last lost acquire saw it
-    """
+    """All that one lease object knows."""
 
     tenure: Tenure | None = None
+    """The present tenure as far as known; it may have run out by the local clock."""
+
     last: str | None = None
-    unsettled: bool = False
+    """The last beginning that the server told us, kept after the tenure has ended: the next tenure must be later."""
+
+    granted: str | None = None
+    """The beginning of the last tenure that the caller was told of: only such a one may have to rest."""
+
+    in_doubt: bool = False
+    """An acquire or a release was sent and not answered: there may be a row of ours that we do not know."""
+
     expires_at: datetime | None = None
+    """The server's expiry, for people."""
+
     holder: LeaseInfo | None = None
+    """The other holder, as the last lost acquire saw it."""
 
     def remaining(self, now: float) -> float:
         """Seconds of belief left, never negative."""
         return 0.0 if self.tenure is None else max(0.0, self.tenure.deadline - now)
 
-    def asking(self) -> Belief:
-        """An acquire is about to be sent."""
-        return replace(self, unsettled=True)
-
     def won(self, done: Done, sent_at: float, options: LeaseOptions) -> Belief:
-        """The server says that the lease is ours: a refresh of the tenure that we know, else a new one with a new
-        token.
-        """
+        """The server says that the lease is ours: a refresh of the tenure that we know, else a new one, new token."""
         known = self.tenure if self.tenure is not None and self.tenure.began == done.tenure else None
-        tenure = Tenure(done.tenure, known.token if known else done.version, _deadline(sent_at, options), done.version)
-        return Belief(tenure=tenure, last=done.tenure, expires_at=done.expires_at)
+        deadline = _deadline(sent_at, options)
+        if known is not None:
+            tenure = replace(known, deadline=max(known.deadline, deadline), version=done.version)
+        else:
+            tenure = Tenure(done.tenure, done.version, deadline, done.version)
+        return Belief(tenure=tenure, last=done.tenure, granted=self.granted, expires_at=done.expires_at)
+
+    def renewed(self, done: Done, sent_at: float, options: LeaseOptions) -> Belief:
+        """The server has moved the expiry of our tenure."""
+        assert self.tenure is not None
+        assert self.tenure.began == done.tenure
+        return replace(self.won(done, sent_at, options), in_doubt=self.in_doubt)
+
+    def pending(self) -> Belief:
+        """A new tenure that a replica has still to show: ours to give back, not yet to believe in."""
+        assert self.tenure is not None
+        return replace(self, tenure=replace(self.tenure, deadline=NEVER))
+
+    def shown(self, confirmed: bool) -> Belief:
+        """What the replica had to say of the present tenure."""
+        assert self.tenure is not None
+        return replace(self, tenure=replace(self.tenure, confirmed=confirmed))
+
+    def told(self) -> Belief:
+        """The caller is told that it holds the present tenure."""
+        return replace(self, granted=self.last)
 
     def lost_to(self, holder: LeaseInfo) -> Belief:
         """The server says that somebody else has it."""
-        return replace(self, tenure=None, unsettled=False, holder=holder)
-
-    def renewed(self, done: Done, sent_at: float, options: LeaseOptions) -> Belief:
-        """The server has moved the expiry of our tenure; a belief never gets shorter by it."""
-        assert self.tenure is not None
-        deadline = max(self.tenure.deadline, _deadline(sent_at, options))
-        return replace(
-            self, tenure=replace(self.tenure, deadline=deadline, version=done.version), expires_at=done.expires_at
-        )
+        return replace(self, tenure=None, holder=holder)
 
     def ended(self) -> Belief:
-        """The tenure is over, or about to be given back: whatever the server answers now, this process no longer
-        holds.
-        """
+        """The tenure is over, or about to be given back: whatever is answered now, this process no longer holds."""
         return replace(self, tenure=None)
 
-    def found(self, began: str) -> Belief:
-        """A row of ours that an unanswered acquire has left: to be released, never to be believed in."""
-        return replace(self, tenure=Tenure(began, 0, float("-inf"), 0), last=began)
+    def doubtful(self) -> Belief:
+        """A message is about to be sent that may leave a row of ours behind, or not remove one."""
+        return replace(self, in_doubt=True)
 
     def settled(self) -> Belief:
-        """No acquire of ours is unanswered any more."""
-        return replace(self, unsettled=False)
+        """Nothing of ours is unanswered any more."""
+        return replace(self, in_doubt=False)
 
 
 def _deadline(sent_at: float, options: LeaseOptions) -> float:

@@ -1,6 +1,7 @@
 -- An operator takes a lease away from the owner that was seen, and from nobody else. The row goes, resting or not.
 DECLARE @name  nvarchar(200) = ?;
 DECLARE @owner nvarchar(128) = ?;
+DECLARE @rest  nvarchar(128) = ?;   -- the same owner while its lease rests
 DECLARE @broken TABLE (
     LeaseName  nvarchar(200)     NOT NULL,
     Owner      nvarchar(128)     NOT NULL,
@@ -18,7 +19,7 @@ OUTPUT deleted.LeaseName, deleted.OwnerInstanceId, deleted.AcquiredAtUtc, delete
    AND t.LeaseName = @name COLLATE Latin1_General_100_BIN2
    AND DATALENGTH(t.LeaseName) = DATALENGTH(@name)
    AND ((t.OwnerInstanceId = @owner COLLATE Latin1_General_100_BIN2 AND DATALENGTH(t.OwnerInstanceId) = DATALENGTH(@owner))
-        OR t.OwnerInstanceId = NCHAR(1) + LEFT(@owner, 127) COLLATE Latin1_General_100_BIN2);
+        OR t.OwnerInstanceId = @rest COLLATE Latin1_General_100_BIN2);
 
 SELECT b.LeaseName                                        AS SeenName,
        b.Owner                                            AS SeenOwner,

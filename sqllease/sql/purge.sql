@@ -1,4 +1,4 @@
--- Delete one batch of rows that have been expired for at least so long. Never waits for anybody: a locked row is left for the next time.
+-- Delete one batch of rows that have been expired for at least so long. A locked row is left for the next time.
 DECLARE @age_s  int = ?;
 DECLARE @age_us int = ?;
 DECLARE @limit  int = ?;

@@ -3,6 +3,7 @@
 DECLARE @name    nvarchar(200)     = ?;
 DECLARE @owner   nvarchar(128)     = ?;
 DECLARE @tenure  datetimeoffset(7) = ?;
+DECLARE @rest    nvarchar(128)     = ?;
 DECLARE @hold_s  int               = ?;
 DECLARE @hold_us int               = ?;
 
@@ -12,14 +13,13 @@ BEGIN TRY
     -- Without a hold a tenure also ends at once when it began in the future: the clock went back, or stood still.
     IF (@hold_s > 0 OR @hold_us > 0) AND @expires > @now
         UPDATE t
-           SET OwnerInstanceId = NCHAR(1) + LEFT(t.OwnerInstanceId, 127),
+           SET OwnerInstanceId = @rest,
                RenewedAtUtc    = @now,
                ExpiresAtUtc    = @expires
         OUTPUT deleted.LeaseName, deleted.OwnerInstanceId, deleted.AcquiredAtUtc, inserted.[RowVersion]
           INTO @done (LeaseName, Owner, AcquiredAt, Version)
           FROM $(table) AS t WITH (UPDLOCK, ROWLOCK)
          WHERE t.LeaseName = @name
-           AND DATALENGTH(t.LeaseName) = DATALENGTH(@name)
            AND t.OwnerInstanceId = @owner COLLATE Latin1_General_100_BIN2
            AND DATALENGTH(t.OwnerInstanceId) = DATALENGTH(@owner)
            AND t.AcquiredAtUtc = @tenure;
@@ -29,7 +29,6 @@ BEGIN TRY
           INTO @done (LeaseName, Owner, AcquiredAt, Version)
           FROM $(table) AS t WITH (UPDLOCK, ROWLOCK)
          WHERE t.LeaseName = @name
-           AND DATALENGTH(t.LeaseName) = DATALENGTH(@name)
            AND t.OwnerInstanceId = @owner COLLATE Latin1_General_100_BIN2
            AND DATALENGTH(t.OwnerInstanceId) = DATALENGTH(@owner)
            AND t.AcquiredAtUtc = @tenure;

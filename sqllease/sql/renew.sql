@@ -15,7 +15,6 @@ BEGIN TRY
       INTO @done (LeaseName, Owner, AcquiredAt, Version)
       FROM $(table) AS t WITH (UPDLOCK, ROWLOCK)
      WHERE t.LeaseName = @name
-       AND DATALENGTH(t.LeaseName) = DATALENGTH(@name)
        AND t.OwnerInstanceId = @owner COLLATE Latin1_General_100_BIN2
        AND DATALENGTH(t.OwnerInstanceId) = DATALENGTH(@owner)
        AND t.AcquiredAtUtc = @tenure

@@ -17,6 +17,6 @@ BEGIN
         OPTION (LOOP JOIN, MAXDOP 1);
     END TRY
     BEGIN CATCH
-        SET @err = ERROR_NUMBER();
+        SET @err = ERROR_NUMBER();   -- somebody is at work on those rows: next time, then
     END CATCH;
 END;

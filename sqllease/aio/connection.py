@@ -1,0 +1,164 @@
+"""One connection for asyncio: opened by aioodbc on a thread that the connection owns, asked through the same ``ask``
+as sync.
+
+aioodbc hands over the raw connection and is out of the game: cancelling a task inside its cursor crashes the
+interpreter, and its connections are bound to a loop. Here each request is one job on the connection's own thread; a
+cancelled job is followed to its end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from sqllease.connection import Connection, Connector, load_pyodbc
+from sqllease.errors import LeaseConfigurationError
+from sqllease.faults import Retry, read_fault
+from sqllease.statements import Statement
+
+if TYPE_CHECKING:
+    import pyodbc
+
+T = TypeVar("T")
+Rows: TypeAlias = list[Sequence[Any]]
+TooLate: TypeAlias = Callable[[Sequence[Any]], Statement | None]
+
+CANCEL_PATIENCE_S = 1.0
+"""How long a cancelled caller waits for the driver to let go; the rest happens behind its back."""
+
+
+class AsyncConnection:
+    """An open connection and its thread. Given to one task at a time by its store; bound to no loop."""
+
+    def __init__(self, connection: Connection, thread: ThreadPoolExecutor) -> None:
+        self._inner = connection
+        self._thread = thread
+        self._abandoned = False
+
+    @classmethod
+    async def open(cls, connector: Connector, login_timeout: int) -> AsyncConnection:
+        """A new connection on a new thread. Raises Retry with the fault. A cancelled open is closed as soon as it is
+        there.
+        """
+        thread = ThreadPoolExecutor(1, thread_name_prefix="sqllease")
+        opening = asyncio.get_running_loop().create_task(_open(connector, login_timeout, thread))
+        try:
+            return cls(await asyncio.shield(opening), thread)
+        except asyncio.CancelledError:
+            opening.add_done_callback(lambda done: _forget(done, thread))
+            raise
+        except BaseException:
+            thread.shutdown(wait=False)
+            raise
+
+    async def ask(self, prepare: Callable[[], Statement], command_timeout: int, too_late: TooLate) -> Rows:
+        """One question on the connection's thread; ``prepare`` runs there, right before the send. Raises Retry with
+        the fault.
+
+        When the task is cancelled the statement is too, both are followed to their end, and the connection is dropped.
+        too_late: what to send to undo an answer that nobody waits for any more, None for nothing.
+        """
+        job = self._thread.submit(lambda: self._inner.ask(prepare(), command_timeout))
+        answer = asyncio.wrap_future(job)
+        try:
+            return await asyncio.shield(answer)
+        except asyncio.CancelledError:
+            answer.add_done_callback(lambda late: late.cancelled() or late.exception())  # else asyncio complains of it
+            self._abandoned = True
+            follower = behind(lambda: self._follow(job, command_timeout, too_late))
+            await wait_a_moment(follower)
+            raise
+
+    async def do(self, job: Callable[[Connection], T]) -> T:
+        """Any other piece of sync work on the connection's thread; it is not stopped in the middle."""
+        return await asyncio.shield(asyncio.wrap_future(self._thread.submit(job, self._inner)))
+
+    @property
+    def usable(self) -> bool:
+        """False once the connection was dropped, or left to whoever follows a cancelled statement to its end."""
+        return not self._abandoned and self._inner.usable
+
+    @property
+    def broken(self) -> bool:
+        """As ``Connection.broken``."""
+        return self._inner.broken
+
+    def drop(self) -> None:
+        """Closes the connection on its thread, behind what is running there; never waits, never raises."""
+        if not self._abandoned:
+            self._close()
+
+    def _close(self) -> None:
+        with contextlib.suppress(RuntimeError):
+            self._thread.submit(self._inner.drop)
+        self._thread.shutdown(wait=False)
+
+    def _follow(self, job: Future[Rows], command_timeout: int, too_late: TooLate) -> None:
+        try:
+            if not job.cancel():
+                self._inner.cancel()
+                rows = job.result()
+                undo = too_late(rows) if self._inner.usable else None
+                if undo is not None:
+                    self._thread.submit(self._inner.ask, undo, command_timeout).result()
+        finally:
+            self._close()
+
+
+def behind(job: Callable[[], object]) -> Future[None]:
+    """Runs the job on a thread of its own, behind the back of every loop; its errors are nobody's."""
+    ended: Future[None] = Future()
+
+    def run() -> None:
+        try:
+            with contextlib.suppress(Exception):
+                job()
+        finally:
+            ended.set_result(None)
+
+    threading.Thread(target=run, name="sqllease-behind", daemon=True).start()
+    return ended
+
+
+async def wait_a_moment(job: Future[None]) -> None:
+    """Waits for what runs behind, at most a second: a cancelled caller should not wait longer."""
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(job)), CANCEL_PATIENCE_S)
+
+
+async def _open(connector: Connector, login_timeout: int, thread: ThreadPoolExecutor) -> Connection:
+    if connector.string is None:
+        raw = await asyncio.wrap_future(thread.submit(connector.open, login_timeout))
+        return Connection(raw, connector.hidden)
+    try:
+        import aioodbc
+    except ImportError:
+        aioodbc = None
+    if aioodbc is None:
+        raise LeaseConfigurationError("asyncio needs aioodbc: pip install 'sqllease[aio]'")
+    taken: list[pyodbc.Connection] = []
+
+    async def take(raw: pyodbc.Connection) -> None:
+        taken.append(raw)
+
+    error = load_pyodbc().Error
+    try:
+        keeper = await aioodbc.connect(
+            dsn=connector.string, autocommit=True, timeout=login_timeout, executor=thread, after_created=take
+        )
+    except error as trouble:
+        fault = read_fault(trouble, connector.hidden, sent=False)
+    else:
+        keeper._conn = None  # else it would close the connection when it is collected, from whatever thread
+        return Connection(taken[0], connector.hidden)
+    raise Retry(fault)
+
+
+def _forget(opening: asyncio.Task[Connection], thread: ThreadPoolExecutor) -> None:
+    if not opening.cancelled() and opening.exception() is None:
+        thread.submit(opening.result().drop)
+    thread.shutdown(wait=False)
