@@ -156,8 +156,9 @@ class Connection:
         except self._error as error:
             fault = read_fault(error, self._hidden, sent=True)
         if fault is not None:
-            self._broken = fault.breaks_connection
-            self.drop()
+            if fault.breaks_connection:
+                self._broken = True
+                self.drop()
             raise Retry(fault)
 
     @property

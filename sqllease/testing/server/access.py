@@ -5,16 +5,18 @@ Knows indexes, conditions and isolation levels. Knows neither joins nor rows; th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from . import syntax
-from .binding import Bound, Evaluate, Predicate, Rank
+from .binding import Bound, Predicate, Rank
+from .collation import order_key
+from .conversion import convert
 from .errortexts import sql_error
 from .expressions import bind, bind_predicate, coerce
 from .scopes import BoundRows, Frame, OutColumn, Scope
-from .sqltypes import MAX, SqlType, unsupported
+from .sqltypes import MAX, SqlType, Value, unsupported
 from .storage import Access
 
 if TYPE_CHECKING:
@@ -73,7 +75,7 @@ class Hints:
         locking = bool(target or self.flags & {"UPDLOCK", "XLOCK"})
         if "READPAST" in self.flags:
             versioned = level == "READ COMMITTED" and database.rcsi and "READCOMMITTEDLOCK" not in self.flags
-            if level in ("SERIALIZABLE", "SNAPSHOT") or (versioned and not locking):
+            if level not in ("READ COMMITTED", "REPEATABLE READ") or (versioned and not locking):
                 raise sql_error(650)
         if level == "SNAPSHOT" and not database.allow_snapshot:
             raise sql_error(3952, database.name)
@@ -105,9 +107,10 @@ class Probe:
     slot: int
     ordinal: int
     op: str
-    values: tuple[Bound, ...]
-    query: BoundRows | None
+    values: Callable[[Frame], list[Value]]  # in the column's type
     slots: frozenset[int]  # what the values read
+    by_query: bool = False
+    collation: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,23 +189,28 @@ def _probes(node: syntax.Expr, scope: Scope) -> list[Probe]:
         source, at, owner = scope.resolve(column)
         if owner is not scope:
             continue
-        if query is not None:
-            rows, slots = scope.binder.noting(lambda q=query: scope.query(q))  # type: ignore[misc]
-            out = rows.columns[0]
-            bounds = (Bound(out.type, lambda f: None, (out.collation, Rank.IMPLICIT) if out.collation else None),)
+        target = source.columns[at]
+        rows = scope.query(query) if query is not None else None
+        if rows is not None:
+            label = (rows.collations[0], Rank.IMPLICIT) if rows.collations[0] else None
+            bounds: tuple[Bound, ...] = (Bound(rows.types[0], lambda frame: None, label),)
             slots = rows.slots_read
         else:
-            rows = None
             bounds, slots = scope.binder.noting(lambda v=values: tuple(bind(item, scope) for item in v))  # type: ignore[misc]
-        if source.slot in slots or not all(_seekable(source.columns[at], bound) for bound in bounds):
-            continue
-        wide = _widest(source.columns[at].type)
-        found.append(
-            Probe(
-                source.slot, at, op, tuple(coerce(bound, wide) for bound in bounds) if rows is None else (), rows, slots
-            )
-        )
+        if source.slot not in slots and all(_seekable(target, bound) for bound in bounds):
+            give = _queried(rows, target.type) if rows is not None else _listed(bounds, target.type)
+            found.append(Probe(source.slot, at, op, give, slots, rows is not None, target.collation))
     return found
+
+
+def _listed(bounds: Sequence[Bound], type: SqlType) -> Callable[[Frame], list[Value]]:
+    evaluates = [coerce(bound, _widest(type)).evaluate for bound in bounds]
+    return lambda frame: [evaluate(frame) for evaluate in evaluates]
+
+
+def _queried(rows: BoundRows, type: SqlType) -> Callable[[Frame], list[Value]]:
+    source, wide = rows.types[0], _widest(type)
+    return lambda frame: [convert(row[0], source, wide) for row in rows.rows(frame)]
 
 
 # --- paths -----------------------------------------------------------------------------------------
@@ -215,8 +223,8 @@ class Path:
     cost: float
     index: Any
     equals: tuple[Probe, ...] = ()
-    low: tuple[Evaluate, bool] | None = None
-    high: tuple[Evaluate, bool] | None = None
+    low: tuple[Probe, bool] | None = None
+    high: tuple[Probe, bool] | None = None
     unique: bool = False
 
     @property
@@ -227,12 +235,8 @@ class Path:
         """The key prefixes to seek, one unless there is an IN; without those that hold a NULL."""
         found: list[tuple[Any, ...]] = [()]
         for probe in self.equals:
-            if probe.query is not None:
-                values = [row[0] for row in probe.query.rows(frame)]
-            else:
-                values = [bound.evaluate(frame) for bound in probe.values]
-            values = list(dict.fromkeys(v for v in values if v is not None))
-            found = [(*prefix, value) for prefix in found for value in values]
+            values = {order_key(value, probe.collation): value for value in probe.values(frame) if value is not None}
+            found = [(*prefix, value) for prefix in found for value in values.values()]
         return found
 
 
@@ -262,10 +266,10 @@ def _path(index: Any, probes: Sequence[Probe]) -> Path:
         equals.append(min(found, key=lambda p: p.op != "="))
     if equals and len(equals) == len(index.columns) and index.unique:
         return Path(UNIQUE if all(p.op == "=" for p in equals) else FEW + 1, index, tuple(equals), unique=True)
-    bounds: dict[str, tuple[Evaluate, bool]] = {}
+    bounds: dict[str, tuple[Probe, bool]] = {}
     for probe in probes:
         if index.columns[len(equals) : len(equals) + 1] == [probe.ordinal] and probe.op in ("<", "<=", ">", ">="):
-            bounds.setdefault("low" if probe.op[0] == ">" else "high", (probe.values[0].evaluate, probe.op[1:] == "="))
+            bounds.setdefault("low" if probe.op[0] == ">" else "high", (probe, probe.op[1:] == "="))
     if not equals and not bounds:
         return Path(SCAN, index)
     cost = (PREFIX - min(len(equals), 4) if equals else RANGE) - len(bounds)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from .session import Session
 
 NESTING_LIMIT = 32
+FAILED = object()
+"""What a condition gives that could not be evaluated: neither branch is taken."""
 ENDS_TRANSACTION = frozenset({1205, 3960})
 """The transaction is rolled back at once, caught or not."""
 ENDS_BATCH = ENDS_TRANSACTION | {217, 241, 242, 244, 245, 248, 293, 295, 3609, 8114, 8169}
@@ -75,9 +77,12 @@ def _run(node: syntax.Statement, context: Context) -> str | None:
         case syntax.Block():
             return _run_all(node.body, context)
         case syntax.If():
-            if _leaf(node, context) is True:
+            chosen = _leaf(node, context)
+            if chosen is True:
                 return _run(node.then, context)
-            return _run(node.otherwise, context) if node.otherwise is not None else None
+            if node.otherwise is None or chosen is FAILED:
+                return None
+            return _run(node.otherwise, context)
         case syntax.While():
             while _leaf(node, context) is True:
                 context.session.breathe()
@@ -140,7 +145,7 @@ def _leaf(node: syntax.Statement, context: Context) -> Any:
     except SqlError as error:
         session.undo_statement(tx, mark)
         _failed(error, node, context, context if compiled is None else None)
-        return None
+        return FAILED
     except BaseException:
         session.undo_statement(tx, mark)
         raise
@@ -224,7 +229,6 @@ def fire(
     if session.nesting >= NESTING_LIMIT:
         raise sql_error(217)
     pseudo = Pseudo(table, inserted, deleted)
-    plan = Plan(trigger.statement.body)
     options = session.options.copy()
     session.nesting += 1
     session.triggers.append(trigger)
@@ -233,9 +237,12 @@ def fire(
     tx = session.tx
     try:
         session.options.xact_abort = True
-        prepare(session, plan, pseudo)
+        if trigger.plan is None:
+            plan = Plan(trigger.statement.body)
+            prepare(session, plan, pseudo)
+            trigger.plan = plan
         try:
-            execute(Context(session, plan, outer.sink, pseudo, trigger.name))
+            execute(Context(session, trigger.plan, outer.sink, pseudo, trigger.name))
         except ScopeEnd:
             raise Abort from None
         if session.tx is not tx:

@@ -15,9 +15,9 @@ from .binding import Bound, Predicate
 from .conversion import check, store
 from .errortexts import sql_error
 from .expressions import bind, bind_predicate
-from .scopes import Frame, Named, OutColumn, Row, Scope, out_column
+from .scopes import Frame, Named, OutColumn, Row, Scope
 from .sources import table_columns
-from .sqltypes import ResultColumn, SqlType, Value, nvarchar, unsupported
+from .sqltypes import ResultColumn, Value, nvarchar
 from .storage import Table
 
 Make = Callable[[Frame], Value]
@@ -42,6 +42,7 @@ class Trigger:
     statement: syntax.CreateTrigger
     id: int
     enabled: bool = True
+    plan: Any = None  # compiled when it first fires
 
 
 def full_name(table: Table) -> str:
@@ -186,6 +187,7 @@ class Output:
                 continue
             name = item.alias or (item.expr.name if isinstance(item.expr, syntax.Column) else "")
             self._add(bind(item.expr, scope), name)
+        binder.rights.append((target.table, "SELECT"))
         self.into: Target | None = None
         self.makers: list[Make] = []
         triggers = [t for event in target.events for t in target.triggers(event)]
@@ -320,7 +322,3 @@ def once(ordinals: Sequence[int], names: Sequence[str]) -> None:
     for i, at in enumerate(ordinals):
         if at in ordinals[:i]:
             raise sql_error(264, names[i])
-
-
-__all__ = ["Check", "Output", "Target", "Trigger", "Writing", "bind_target", "column_list", "full_name", "once"]
-_ = (SqlType, out_column, unsupported)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from . import definitions, syntax
 from .contexts import NULL_SINK, Compiled, Context, Plan, Pseudo
 from .errortexts import sql_error
+from .expressions import bind
 from .parser import parse_batch, parse_declarations
 from .scopes import Binder, Scope
 from .sqltypes import SqlError
@@ -63,6 +64,8 @@ def _declare_and_bind(statements: Sequence[syntax.Statement], context: Context) 
             _declare_and_bind(node.body, context)
             _declare_and_bind(node.handler if isinstance(node, syntax.TryCatch) else (), context)
             continue
+        if isinstance(node, (syntax.Execute, syntax.ExecuteText)):
+            _check_call(node, Scope(Binder(context.session, context)))
         if type(node) in COMPILERS:
             try:
                 compile_statement(node, context)
@@ -73,6 +76,16 @@ def _declare_and_bind(statements: Sequence[syntax.Statement], context: Context) 
         for part in (getattr(node, "then", None), getattr(node, "otherwise", None), getattr(node, "body", None)):
             if isinstance(part, syntax.Statement):
                 _declare_and_bind((part,), context)
+
+
+def _check_call(node: syntax.Execute | syntax.ExecuteText, scope: Scope) -> None:
+    """The variables of an EXEC must be declared; 137."""
+    exprs = [arg.expr for arg in node.args] if isinstance(node, syntax.Execute) else [node.text]
+    if isinstance(node, syntax.Execute) and node.result is not None:
+        scope.variable(node.result)
+    for expr in exprs:
+        if expr is not None:
+            bind(expr, scope)
 
 
 def compile_statement(node: syntax.Statement, context: Context) -> Compiled:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from . import catalog, security, syntax
 from .altering import alter_table
-from .changes import Trigger, full_name
+from .changes import Trigger
 from .definitions import alterable, build_table, index_taken, lock_name, make_index, set_part, taken
 from .errortexts import sql_error
-from .scopes import Frame
+from .scopes import Frame, describe
 from .sqltypes import unsupported
-from .storage import Transaction
+from .storage import Database, Table, Transaction
 
 if TYPE_CHECKING:
     from .session import Session
@@ -228,4 +228,3 @@ _DO: dict[type, Callable[[Any, Any, Frame], None]] = {
     syntax.AlterDatabase: _alter_database,
     syntax.Truncate: _truncate,
 }
-_ = full_name

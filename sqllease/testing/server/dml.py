@@ -13,16 +13,16 @@ from typing import Any
 
 from . import syntax
 from .access import conjuncts
-from .binding import Bound
 from .changes import Make, Output, Target, Writing, bind_target, column_list, once
+from .conversion import convert
 from .errortexts import sql_error
 from .expressions import bind, coerce
 from .joins import plan
 from .pipeline import row_count
 from .query import bind_query
-from .scopes import Frame, Row, Scope
+from .scopes import Frame, Row, Scope, slot_bound
 from .sources import DerivedLeaf, TableLeaf, bind_source, leaves
-from .sqltypes import unsupported
+from .sqltypes import INT, unsupported
 
 Run = Callable[[Frame], int]
 
@@ -80,7 +80,9 @@ def bind_insert(node: syntax.Insert, root: Scope) -> Run:
 def bind_update(node: syntax.Update, root: Scope) -> Run:
     found = _Found(node, node.source, root, "update")
     target = found.target
-    steps = [assignment(item, target, found) for item in node.assignments]
+    steps, read = found.scope.binder.noting(lambda: [assignment(item, target, found) for item in node.assignments])
+    if found.leaf.slot in read:
+        found.scope.binder.rights.append((target.table, "SELECT"))
     once(
         [found.ordinal(a.column) for a in node.assignments if a.column is not None],
         [a.column or "" for a in node.assignments],
@@ -212,7 +214,8 @@ def _reference(source: syntax.Source, target: syntax.ObjectName) -> syntax.Table
     named = [
         r
         for r in refs
-        if r.name.name.lower() == target.name.lower() and (target.schema is None or target.schema == r.name.schema)
+        if r.name.name.lower() == target.name.lower()
+        and (target.schema or "").lower() in ("", (r.name.schema or "dbo").lower())
     ]
     if len(named) == 1:
         return named[0]
@@ -263,18 +266,13 @@ def assignment(
         column = syntax.Column(item.column, syntax.ObjectName(alias) if alias else None)
         expr = syntax.Binary(item.op[0], column, expr)  # type: ignore[arg-type]
     make: Make = target.maker(at, None if expr is None else bind(expr, scope))
-    variable = None
-    if item.variable is not None:
-        type, _ = scope.variable(item.variable)
-        column_type = target.table.columns[at].type
-        slot = scope.binder.slot()
-        variable = (item.variable.lower(), slot, coerce(Bound(column_type, lambda f: f.rows[slot]), type).evaluate)  # type: ignore[attr-defined]
+    name = item.variable.lower() if item.variable is not None else ""
+    into = scope.variable(name)[0] if name else INT
+    column_type = target.table.columns[at].type
 
     def apply(frame: Frame, row: list[Any]) -> None:
         row[at] = value = make(frame)
-        if variable is not None:
-            name, slot, convert = variable
-            frame.rows[slot] = value
-            frame.variables[name] = convert(frame)
+        if name:
+            frame.variables[name] = convert(value, column_type, into)
 
     return apply

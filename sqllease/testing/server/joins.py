@@ -37,7 +37,7 @@ def plan(tree: Tree, tests: Sequence[Conjunct], order: Sequence[tuple[int, int, 
 
 def _open_tests(tests: Sequence[Conjunct], path: Path | None) -> list[Predicate]:
     """What is left to test: a sub-query whose values were sought need not run again for each row."""
-    sought = [probe for probe in path.equals if probe.query is not None] if path is not None else []
+    sought = [probe for probe in path.equals if probe.by_query] if path is not None else []
     return [c.test for c in tests if not any(probe in sought for probe in c.probes)]
 
 

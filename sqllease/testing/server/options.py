@@ -54,11 +54,17 @@ _ALWAYS_OFF = frozenset(
     REMOTE_PROC_TRANSACTIONS SHOWPLAN_ALL SHOWPLAN_TEXT SHOWPLAN_XML""".split()
 )
 _WITHOUT_EFFECT = frozenset("TEXTSIZE QUERY_GOVERNOR_COST_LIMIT CURSOR_CLOSE_ON_COMMIT ARITHABORT".split())
+_IN_EFFECT: dict[str, tuple[Value, ...]] = {
+    "LANGUAGE": ("US_ENGLISH", "ENGLISH"),
+    "DATEFORMAT": ("MDY",),
+    "DATEFIRST": (7,),
+}
 _PRIORITIES = {"LOW": -5, "NORMAL": 0, "HIGH": 5}
 
 
 def set_option(session: Session, node: syntax.SetOption, value: Value) -> None:
     options, name, on = session.options, node.name, value == "ON"
+    refused = unsupported(f"SET {name} {value if isinstance(value, str) else repr(value)}")
     if name == "TRANSACTION ISOLATION LEVEL":
         session.set_isolation(str(value))
     elif name in _SWITCHES:
@@ -74,13 +80,16 @@ def set_option(session: Session, node: syntax.SetOption, value: Value) -> None:
     elif name == "DEADLOCK_PRIORITY":
         level = _PRIORITIES.get(str(value), value)
         if not isinstance(level, int) or not -10 <= level <= 10:
-            raise unsupported(f"SET DEADLOCK_PRIORITY {value!r}")
+            raise refused
         options.deadlock_priority = level
     elif name == "LOCK_TIMEOUT" and isinstance(value, int):
         options.lock_timeout = value
     elif name == "ROWCOUNT" and isinstance(value, int):
         options.rowcount = value
-    elif (
-        name not in _WITHOUT_EFFECT and not (name in _ALWAYS_ON and on) and not (name in _ALWAYS_OFF and value == "OFF")
+    elif not (
+        name in _WITHOUT_EFFECT
+        or (on and name in _ALWAYS_ON)
+        or (value == "OFF" and name in _ALWAYS_OFF)
+        or value in _IN_EFFECT.get(name, ())
     ):
-        raise unsupported(f"SET {name} {value!r}")
+        raise refused

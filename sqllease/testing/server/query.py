@@ -12,7 +12,7 @@ from typing import Any
 
 from . import syntax
 from .access import conjuncts
-from .binding import Bound, BoundColumn, Evaluate, Rank
+from .binding import Bound, BoundColumn, Evaluate
 from .collation import order_key
 from .conversion import common_type
 from .errortexts import sql_error
@@ -20,7 +20,7 @@ from .expressions import bind, bind_predicate, coerce
 from .functions import AGGREGATES, bind_aggregate
 from .joins import plan
 from .pipeline import Sort, Steps, base_rows, distinct_rows, limited_rows, once, row_key, sorted_rows
-from .scopes import BoundRows, Frame, OutColumn, Row, Scope, out_column
+from .scopes import BoundRows, Frame, OutColumn, Row, Scope, out_column, slot_bound
 from .sources import bind_source, leaves
 from .sqltypes import INT, unsupported
 
@@ -294,10 +294,10 @@ def _converted(side: BoundRows, types: Sequence[Any], scope: Scope) -> Steps:
     if list(side.types) == list(types):
         return lambda f: ((row, None) for row in side.rows(f))
     slot = scope.binder.slot()
-    outs = []
-    for i, (column, type) in enumerate(zip(side.columns, types, strict=True)):
-        label = (column.collation, Rank.IMPLICIT) if column.collation else None
-        outs.append(coerce(Bound(column.type, lambda f, i=i: f.rows[slot][i], label), type).evaluate)  # type: ignore[misc]
+    outs = [
+        coerce(slot_bound(column, slot, i), type).evaluate
+        for i, (column, type) in enumerate(zip(side.columns, types, strict=True))
+    ]
 
     def rows(frame: Frame) -> Iterator[tuple[Row, Any]]:
         for row in side.rows(frame):

@@ -143,9 +143,9 @@ def has(session: Session, right: str, thing: Table | str | None, database: Datab
     database = database or (thing.database if isinstance(thing, Table) else session.database)
     if isinstance(thing, Table) and (not thing.schema or thing.name.startswith("#")):
         return True
-    mine = principals(session, database)
-    if "dbo" in mine:
+    if is_sysadmin(session):
         return True
+    mine = principals(session, database)
     rights = of(database).rights
     places = list(_places(thing))
     covering = (

@@ -132,7 +132,7 @@ class TableLeaf(Leaf):
                 continue
             ends = []
             for end in (path.low, path.high):
-                value = end[0](frame) if end is not None else None
+                value = end[0].values(frame)[0] if end is not None else None
                 if end is not None and value is None:
                     return
                 ends.append(

@@ -185,8 +185,8 @@ def _databases(session: Session) -> Iterator[Row]:
         durability = ("DISABLED", "ALLOWED", "FORCED").index(d.delayed_durability)
         snapshot = int(d.allow_snapshot)
         yield (
-            d.name, number, d.collation, int(d.read_only), 0, "ONLINE", snapshot, "ON" if snapshot else "OFF", int(d.rcsi),
-            durability, d.delayed_durability, 160, 1, "FULL", 0,
+            d.name, number, d.collation, int(d.read_only), 0, "ONLINE", snapshot, "ON" if snapshot else "OFF",
+            int(d.rcsi), durability, d.delayed_durability, 160, 1, "FULL", 0,
         )  # fmt: skip
 
 
