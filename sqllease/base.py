@@ -10,7 +10,7 @@ from datetime import datetime
 
 from .answers import LeaseInfo
 from .clock import Clock
-from .errors import LeaseLost, LeaseValueError
+from .errors import LeaseInUse, LeaseLost, LeaseValueError
 from .names import check_lease_name, check_metadata, check_owner_id, new_owner_id
 from .options import LeaseOptions, ReplicaOptions
 from .statements import Statements
@@ -61,6 +61,8 @@ class LeaseBase:
         self._owner_id = new_owner_id() if owner_id is None else check_owner_id(owner_id)
         self._metadata = check_metadata(metadata)
         self._options = options
+        self._present_options = options  # those of the hold that is entered, if any
+        self._claimed = False
         self._clock = clock
         self._statements = statements
         self._sweep = sweep
@@ -147,6 +149,13 @@ class LeaseBase:
             if self._belief.tenure is None
             else "its time has run out"
         )
+
+    def _refuse_when_claimed(self) -> None:
+        """Raises LeaseInUse for a raw verb while a hold is entered: the hold alone decides about its tenure."""
+        if self._claimed and self._here:
+            raise LeaseInUse(
+                f"lease {self._name!r} is in use by a hold: call the hold's ensure() or extend(), or leave it"
+            )
 
     @property
     def _here(self) -> bool:

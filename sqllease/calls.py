@@ -17,6 +17,7 @@ from .base import LeaseBase
 from .errors import LeaseInUse, LeaseStoreError
 from .faults import Fault, Kind, Retry, retry_policy
 from .grants import Grant, Verdict
+from .options import Seconds
 from .replica import Confirmation
 from .statements import Statement
 
@@ -26,7 +27,7 @@ class Call(ABC):
 
     def __init__(self, lease: LeaseBase, *, budget: float | None = None) -> None:
         self.lease = lease
-        self.options = lease._options
+        self.options = lease._present_options
         self._began_at = lease._clock.now()
         self._budget = self.options.retry_budget if budget is None else budget
         self._sent_at = 0.0
@@ -172,11 +173,14 @@ class Acquire(Call):
 
 
 class Renew(Call):
-    """Prolong the tenure that this object has."""
+    """Prolong the tenure that this object has. abandoned: nobody waits any more, and a late answer changes nothing."""
 
-    def __init__(self, lease: LeaseBase) -> None:
+    def __init__(self, lease: LeaseBase, duration: Seconds | None = None) -> None:
         super().__init__(lease, budget=min(lease._options.retry_budget, lease.remaining))
+        if duration is not None:
+            self.options = self.options.but(duration=duration)
         self._tenure = lease._belief.tenure if lease._here else None
+        self.abandoned = False
 
     @property
     def void(self) -> bool:
@@ -191,6 +195,8 @@ class Renew(Call):
         lease = self.lease
         assert self._tenure is not None
         answer = self._answer_for(self._tenure.began, rows)
+        if self.abandoned:
+            return Verdict(False)
         lease._renew_failing = False
         if answer.done is None:
             lease._belief = lease._belief.ended()
@@ -201,6 +207,8 @@ class Renew(Call):
 
     def exhausted(self, fault: Fault) -> Verdict:
         lease, error = self.lease, fault.error()
+        if self.abandoned:
+            return Verdict(error=error)
         journal.renew_failed(lease._name, lease._owner_id, error, lease.remaining, first=not lease._renew_failing)
         lease._renew_failing = True
         return Verdict(error=error)
@@ -232,6 +240,7 @@ class Find(Call):
 class Release(Call):
     """Give a tenure back: the present one, or one that ``Find`` found. ``held`` is False from here on.
 
+    repeated: an earlier try was not answered, so that False may mean that this one did it.
     Only a tenure that the caller was told of rests (hold-at-least): under another one no work was done.
     """
 
@@ -239,6 +248,8 @@ class Release(Call):
         super().__init__(lease, budget=budget)
         tenure = lease._belief.tenure if lease._here else None
         self._tenure = tenure.began if began is None and tenure is not None else began
+        self.repeated = False
+        self._sent = False
         if self._tenure is not None:
             lease._belief = lease._belief.ended().doubtful()
 
@@ -249,6 +260,7 @@ class Release(Call):
     def prepare(self) -> Statement:
         lease = self.lease
         assert self._tenure is not None
+        self.repeated, self._sent = self._sent, True
         rest = self._tenure == lease._belief.granted
         return lease._statements.release(lease._name, lease._owner_id, self._tenure, self.options, rest=rest)
 

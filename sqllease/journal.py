@@ -75,3 +75,23 @@ def unconfirmed(name: str, owner: str, trouble: str, *, kept: bool) -> None:
 def superseded(name: str, owner: str) -> None:
     """The replica shows a newer tenure than ours: ours was lost in a failover, or taken over."""
     log.error("lease %r: lost by %s: the replica shows a newer holder", name, owner)
+
+
+def hold_lost(name: str, owner: str, reason: str, cause: BaseException | None) -> None:
+    """A hold has ended under its work."""
+    log.error("lease %r: hold lost by %s: %s", name, owner, reason, exc_info=cause)
+
+
+def hold_ended(name: str, owner: str, error: LeaseError) -> None:
+    """The work is done, but the release was not answered: the row is free when it expires, if it is not already."""
+    log.warning("lease %r: the release by %s was not answered: %s", name, owner, error)
+
+
+def listener_failed(name: str, error: Exception) -> None:
+    """A callback of the user has raised."""
+    log.error("lease %r: a callback failed", name, exc_info=error)
+
+
+def keep_alive_failed(error: LeaseError, failures: int) -> None:
+    """A renewal got no answer; another try comes soon."""
+    log.debug("keep-alive: try %d failed: %s", failures, error)

@@ -1,29 +1,27 @@
-"""``SqlLease``: the sync lease. It asks, waits and obeys; what is sent and what an answer means stands in ``calls``."""
+"""``SqlLease``: the sync lease. What is sent and what an answer means stands in ``calls``, how it is done in
+``shell``.
+"""
 
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
-from tenacity import Retrying
-
-from .base import LeaseBase
-from .calls import Acquire, Call, Find, Release, Renew
+from .calls import Acquire, Release, Renew
 from .clock import SYSTEM_CLOCK, Clock
 from .connection import Connect
-from .errors import LeaseError, LeaseInUse, LeaseStoreError
-from .faults import Fault, Retry
-from .grants import Verdict
-from .options import LeaseOptions
-from .replica import Confirmation
+from .errors import LeaseInUse, LeaseStoreError
+from .hold import Terms
+from .holding import Holdable
+from .options import LeaseOptions, Seconds
+from .shell import give_back, perform
 from .store import LeaseStore
 
 _DEFAULTS = LeaseOptions()
 
 
-class SqlLease(LeaseBase):
+class SqlLease(Holdable):
     """One owner of one named lease in a SQL Server table.
 
     connection: an ODBC connection string, a callable that returns a new pyodbc connection, or a LeaseStore to share
@@ -54,6 +52,7 @@ class SqlLease(LeaseBase):
         self._store = connection if isinstance(connection, LeaseStore) else LeaseStore(connection, max_connections=1)
         self._turn = threading.Lock()
         self._busy_thread: int | None = None
+        self._renewing: Renew | None = None
         super().__init__(
             name,
             owner_id=owner_id,
@@ -69,35 +68,55 @@ class SqlLease(LeaseBase):
         """True: this object holds the lease until ``remaining`` has run out. False: another owner has it: ``holder``.
 
         On a lease that this object holds it is a refresh: same tenure, same token. After a release, or a loss, it
-        begins a new tenure.
+        begins a new tenure. This and the other two verbs raise LeaseInUse while a hold of this object is entered.
         """
-        acquire = Acquire(self)
-        with self._one_at_a_time():
-            return self._perform(acquire)
+        self._refuse_when_claimed()
+        return self._acquire(None)
 
     def try_renew(self) -> bool:
         """True: the lease goes on for another duration. False: it is lost; stop. An exception: nobody knows, ``held``
         still tells the time left.
         """
-        if not self._here:
-            return False
-        with self._one_at_a_time():
-            return self._perform(Renew(self))
+        self._refuse_when_claimed()
+        return self._renew(None)
 
     def try_release(self) -> bool:
         """True: it was ours and is free now (or rests, see hold_at_least). False: there was nothing of ours.
 
         ``held`` is False before anything is sent. After an exception call it again: what was left is looked for.
         """
-        if not self._here:
-            return False
-        with self._one_at_a_time():
-            return self._give_back()
+        self._refuse_when_claimed()
+        return bool(self._release())
 
     def close(self) -> None:
         """Closes the connections, unless they belong to a store that was handed in. Does not release the lease."""
         if self._private:
             self._store.close()
+
+    def _acquire(self, terms: Terms | None) -> bool:
+        self._present_options = self._options if terms is None else terms.options
+        acquire = Acquire(self)
+        with self._one_at_a_time():
+            return perform(acquire, self._store)
+
+    def _renew(self, duration: Seconds | None) -> bool:
+        if not self._here:
+            return False
+        with self._one_at_a_time():
+            self._renewing = renew = Renew(self, duration)
+            return perform(renew, self._store)
+
+    def _abandon(self) -> None:
+        if self._renewing is not None:
+            self._renewing.abandoned = True
+        self._belief = self._belief.ended()
+
+    def _release(self) -> bool | None:
+        if not self._here:
+            return False
+        with self._one_at_a_time():
+            release = Release(self)
+            return give_back(self, self._store, release) or (None if release.repeated else False)
 
     @contextmanager
     def _one_at_a_time(self) -> Iterator[None]:
@@ -111,53 +130,3 @@ class SqlLease(LeaseBase):
         finally:
             self._busy_thread = None
             self._turn.release()
-
-    def _perform(self, call: Call) -> bool:
-        verdict = self._ask(call)
-        if verdict.confirm is not None:
-            verdict = self._confirm(verdict.confirm)
-        if verdict.give_back:
-            with suppress(LeaseError):
-                self._give_back(budget=0.0)
-        if verdict.error is not None:
-            raise verdict.error
-        return verdict.value
-
-    def _give_back(self, budget: float | None = None) -> bool:
-        if self._perform(Release(self, budget=budget)):
-            return True
-        find = Find(self, budget=budget)
-        return self._belief.in_doubt and self._perform(find) and self._perform(Release(self, find.began, budget=budget))
-
-    def _confirm(self, confirmation: Confirmation) -> Verdict:
-        try:
-            while (pause := confirmation.pause()) is not None:
-                time.sleep(pause)
-                self._store.look(confirmation)
-        except BaseException:
-            if confirmation.grant.fresh:
-                with suppress(LeaseError):
-                    self._give_back(budget=0.0)
-            raise
-        return confirmation.verdict()
-
-    def _ask(self, call: Call) -> Verdict:
-        if call.void:
-            return Verdict(False)
-        fault: Fault
-        options = self._options
-        try:
-            for attempt in Retrying(**call.policy(), sleep=time.sleep):
-                with attempt:
-                    return self._store.ask(
-                        call.prepare,
-                        call.settle,
-                        command_timeout=options.command_timeout,
-                        login_timeout=options.login_timeout,
-                        patience=call.left,
-                    )
-            raise AssertionError("tenacity ended without an outcome")
-        except Retry as retry:
-            fault = retry.fault
-        # Outside the handler, so that the driver's trouble hangs on no chain.
-        return call.exhausted(fault)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Literal, TypeAlias
 
@@ -123,6 +123,10 @@ class LeaseOptions:
             ("sweep_after", after),
         ):
             object.__setattr__(self, name, value)
+
+    def but(self, **changes: Any) -> LeaseOptions:
+        """The same with some fields changed, checked anew. What was a default keeps the value that it had."""
+        return replace(self, **changes)
 
     @property
     def login_timeout(self) -> int:

@@ -38,7 +38,7 @@ class Confirmation:
         assert tenure is not None
         self.statement: Statement = lease._statements.look(lease._name)
         self.grant = grant
-        self._lease, self._memory, self._tenure = lease, memory, tenure
+        self.lease, self._memory, self._tenure = lease, memory, tenure
         self._ends = min(lease._clock.now() + memory.options.timeout, tenure.deadline)
         self._left = memory.options.timeout
         self._sight = Sight.NOT_YET
@@ -55,7 +55,7 @@ class Confirmation:
             return None
         if not self._looks:
             return 0.0
-        left = min(self._ends - self._lease._clock.now(), self._left)
+        left = min(self._ends - self.lease._clock.now(), self._left)
         if left <= 0:
             return None
         pause = min(self._memory.options.poll_interval, left)
@@ -65,7 +65,7 @@ class Confirmation:
     @property
     def patience(self) -> int:
         """Whole seconds that a login or an answer may take: what is left, at least one."""
-        return max(1, min(self._lease._options.command_timeout, int(self._ends - self._lease._clock.now())))
+        return max(1, min(self.lease._options.command_timeout, int(self._ends - self.lease._clock.now())))
 
     def saw(self, rows: Sequence[Row]) -> None:
         """One look was answered."""
@@ -81,9 +81,9 @@ class Confirmation:
                 )
             return
         self._memory.was_secondary = True
-        if name != self._lease._name:
+        if name != self.lease._name:
             return
-        if owner == self._lease._owner_id and began == self._tenure.began:
+        if owner == self.lease._owner_id and began == self._tenure.began:
             self._sight = Sight.CONFIRMED if version >= self._tenure.version else Sight.NOT_YET
         elif version > self._tenure.version:
             self._sight = Sight.SUPERSEDED
@@ -98,7 +98,7 @@ class Confirmation:
 
     def verdict(self) -> Verdict:
         """How the call ends."""
-        lease, grant = self._lease, self.grant
+        lease, grant = self.lease, self.grant
         if self._error is not None:
             return Verdict(give_back=grant.fresh, error=self._error)
         if self._sight is Sight.CONFIRMED:
@@ -124,4 +124,4 @@ class Confirmation:
 
     def _accept(self, confirmed: bool) -> Verdict:
         grant = self.grant
-        return Grant(grant.belief.shown(confirmed), grant.done, grant.fresh, grant.acquired).accept(self._lease)
+        return Grant(grant.belief.shown(confirmed), grant.done, grant.fresh, grant.acquired).accept(self.lease)
