@@ -14,7 +14,7 @@ Not guaranteed: fairness (there is no queue), and that a paused process notices 
 """
 
 from . import schema
-from .aio import AsyncLeaseStore, AsyncSqlLease
+from .aio import AsyncHold, AsyncLeaseStore, AsyncSqlLease
 from .answers import LeaseInfo
 from .clock import SYSTEM_CLOCK, Clock
 from .errors import (
@@ -26,6 +26,9 @@ from .errors import (
     LeaseStoreError,
     LeaseValueError,
 )
+from .guarding import guarded
+from .hold import Outcome, assert_held
+from .holding import Hold
 from .lease import SqlLease
 from .options import LeaseOptions, ReplicaOptions
 from .protocols import AsyncLease, Lease
@@ -35,10 +38,12 @@ __version__ = "0.1.0"
 
 __all__ = [
     "SYSTEM_CLOCK",
+    "AsyncHold",
     "AsyncLease",
     "AsyncLeaseStore",
     "AsyncSqlLease",
     "Clock",
+    "Hold",
     "Lease",
     "LeaseConfigurationError",
     "LeaseError",
@@ -50,7 +55,10 @@ __all__ = [
     "LeaseStore",
     "LeaseStoreError",
     "LeaseValueError",
+    "Outcome",
     "ReplicaOptions",
     "SqlLease",
+    "assert_held",
+    "guarded",
     "schema",
 ]

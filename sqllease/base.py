@@ -153,9 +153,7 @@ class LeaseBase:
     def _refuse_when_claimed(self) -> None:
         """Raises LeaseInUse for a raw verb while a hold is entered: the hold alone decides about its tenure."""
         if self._claimed and self._here:
-            raise LeaseInUse(
-                f"lease {self._name!r} is in use by a hold: call the hold's ensure() or extend(), or leave it"
-            )
+            raise LeaseInUse(f"lease {self._name!r} is in use by a hold: use its ensure() or extend(), or leave it")
 
     @property
     def _here(self) -> bool:

@@ -161,3 +161,15 @@ def claim(lease: LeaseBase) -> None:
     if lease._claimed:
         raise LeaseInUse(f"lease {lease.name!r} is held by another hold() of the same object: make an object each")
     lease._claimed = True
+
+
+def not_acquired(lease: LeaseBase, terms: Terms) -> str:
+    """The text of LeaseNotAcquired: who has it, and for how long."""
+    holder = lease.holder
+    if holder is None:
+        return f"lease {lease.name!r} was not acquired within {terms.timeout:g} s"
+    state = "rests, last held by" if holder.resting else "is held by"
+    return (
+        f"lease {lease.name!r} was not acquired within {terms.timeout:g} s: it {state} {holder.owner_id} "
+        f"until {holder.expires_at.isoformat(timespec='seconds')}"
+    )

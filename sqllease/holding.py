@@ -15,7 +15,7 @@ from typing import TypeVar
 from . import journal
 from .base import LeaseBase
 from .errors import LeaseError, LeaseLost, LeaseNotAcquired
-from .hold import HoldBase, Outcome, Terms, claim, entered
+from .hold import HoldBase, Outcome, Terms, claim, entered, not_acquired
 from .keepalive import KeepAlive
 from .options import Seconds, seconds
 from .pacing import next_try
@@ -44,7 +44,7 @@ class Hold(HoldBase):
     def _renew(self, duration: Seconds | None) -> None:
         self.check()
         if not self.lease._renew(duration):
-            self.lost.set("a renewal found it gone, expired or taken")
+            self.lost.set("a renewal found it gone, expired or taken", told=True)
         self.check()
 
 
@@ -223,15 +223,3 @@ class _TryBlock:
     ) -> None:
         if self._entered:
             self._block.__exit__(kind, error, trace)
-
-
-def not_acquired(lease: LeaseBase, terms: Terms) -> str:
-    """The text of LeaseNotAcquired: who has it, and for how long."""
-    holder = lease.holder
-    if holder is None:
-        return f"lease {lease.name!r} was not acquired within {terms.timeout:g} s"
-    state = "rests, last held by" if holder.resting else "is held by"
-    return (
-        f"lease {lease.name!r} was not acquired within {terms.timeout:g} s: it {state} {holder.owner_id} "
-        f"until {holder.expires_at.isoformat(timespec='seconds')}"
-    )

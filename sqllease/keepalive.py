@@ -24,7 +24,8 @@ _LOOK_S = 0.5
 class Kept(Protocol):
     """What is kept alive: a hold of either colour."""
 
-    lost: Lost
+    @property
+    def lost(self) -> Lost: ...
 
     @property
     def remaining(self) -> float: ...
@@ -94,7 +95,7 @@ def _renew(hold_ref: weakref.ref[Kept], stop: threading.Event, pace: Pace, remai
             return
         else:
             if not renewed:
-                hold.lost.set("a renewal found it gone, expired or taken")
+                hold.lost.set("a renewal found it gone, expired or taken", told=True)
                 return
             failures = 0
             pause = pace.until_renewal(hold.remaining)

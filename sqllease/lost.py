@@ -34,15 +34,19 @@ class Lost:
             self.set("its time has run out")
         return self._event.is_set()
 
-    def set(self, reason: str, cause: BaseException | None = None) -> None:
-        """The hold is lost. The first reason stays; listeners run once, in the thread that brought the news."""
+    def set(self, reason: str, cause: BaseException | None = None, *, told: bool = False) -> None:
+        """The hold is lost. The first reason stays; listeners run once, in the thread that brought the news.
+
+        told: the log has the loss already.
+        """
         with self._first:
             if self._event.is_set() or self._over:
                 return
             self.reason, self.cause = reason, cause
             self._event.set()
-        journal.hold_lost(self._name, self._owner_id, reason, cause)
-        for listener in self._listeners:
+        if not told:
+            journal.hold_lost(self._name, self._owner_id, reason, cause)
+        for listener in list(self._listeners):
             self._tell(listener)
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -57,6 +61,12 @@ class Lost:
                 self._listeners.append(listener)
         if late:
             self._tell(listener)
+
+    def forget(self, listener: Callable[[], object]) -> None:
+        """Takes a listener back."""
+        with self._first:
+            if listener in self._listeners:
+                self._listeners.remove(listener)
 
     def over(self) -> None:
         """The hold has ended in order: it can no longer be lost."""

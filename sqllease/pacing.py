@@ -60,4 +60,5 @@ class Pace:
 
     def until_retry(self, failures: int, remaining: float) -> float:
         """Seconds until the next try after so many failures in a row: short, growing, and never past the end."""
-        return min(_FIRST_RETRY_S * 2 ** min(failures - 1, 10), self.interval / 2, max(0.0, remaining))
+        doubled: float = _FIRST_RETRY_S * 2.0 ** min(failures - 1, 10)
+        return min(doubled, self.interval / 2, max(0.0, remaining))

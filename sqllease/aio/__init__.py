@@ -1,6 +1,7 @@
-"""The same rooms for asyncio: connection, store and lease. Thin twins; every rule stands in the rooms above."""
+"""The same rooms for asyncio: connection, store, lease and hold. Thin twins; every rule stands in the rooms above."""
 
+from .holding import AsyncHold
 from .lease import AsyncSqlLease
 from .store import AsyncLeaseStore
 
-__all__ = ["AsyncLeaseStore", "AsyncSqlLease"]
+__all__ = ["AsyncHold", "AsyncLeaseStore", "AsyncSqlLease"]

@@ -10,23 +10,25 @@ from contextlib import asynccontextmanager, suppress
 
 from tenacity import AsyncRetrying
 
-from sqllease.base import LeaseBase
 from sqllease.calls import Acquire, Call, Find, Release, Renew
 from sqllease.clock import SYSTEM_CLOCK, Clock
 from sqllease.connection import Connect
 from sqllease.errors import LeaseError, LeaseStoreError
 from sqllease.faults import Fault, Retry
 from sqllease.grants import Verdict
-from sqllease.options import LeaseOptions
+from sqllease.hold import Terms
+from sqllease.options import LeaseOptions, Seconds
 from sqllease.replica import Confirmation
+from sqllease.shell import perform
 
+from .holding import AsyncHoldable
 from .store import AsyncLeaseStore
 from .turns import Turns
 
 _DEFAULTS = LeaseOptions()
 
 
-class AsyncSqlLease(LeaseBase):
+class AsyncSqlLease(AsyncHoldable):
     """One owner of one named lease, for asyncio. Arguments, answers and errors as those of ``SqlLease``, with
     ``await`` before the verbs.
 
@@ -50,6 +52,7 @@ class AsyncSqlLease(LeaseBase):
             connection if isinstance(connection, AsyncLeaseStore) else AsyncLeaseStore(connection, max_connections=1)
         )
         self._turns = Turns(1)
+        self._renewing: Renew | None = None
         super().__init__(
             name,
             owner_id=owner_id,
@@ -63,37 +66,70 @@ class AsyncSqlLease(LeaseBase):
 
     async def try_acquire(self) -> bool:
         """As ``SqlLease.try_acquire``."""
-        acquire = Acquire(self)
-        async with self._one_at_a_time():
-            return await self._perform(acquire)
+        self._refuse_when_claimed()
+        return await self._acquire(None)
 
     async def try_renew(self) -> bool:
         """As ``SqlLease.try_renew``."""
-        if not self._here:
-            return False
-        async with self._one_at_a_time():
-            return await self._perform(Renew(self))
+        self._refuse_when_claimed()
+        return await self._renew(None)
 
     async def try_release(self) -> bool:
         """As ``SqlLease.try_release``."""
-        if not self._here:
-            return False
-        async with self._one_at_a_time():
-            return await self._give_back()
+        self._refuse_when_claimed()
+        return bool(await self._release())
 
     async def aclose(self) -> None:
         """Closes the connections, unless they belong to a store that was handed in. Does not release the lease."""
         if self._private:
             await self._store.aclose()
 
+    async def _acquire(self, terms: Terms | None) -> bool:
+        self._present_options = self._options if terms is None else terms.options
+        acquire = Acquire(self)
+        async with self._one_at_a_time():
+            return await self._perform(acquire)
+
+    async def _renew(self, duration: Seconds | None) -> bool:
+        if not self._here:
+            return False
+        async with self._one_at_a_time():
+            return await self._perform(Renew(self, duration))
+
+    def _renew_blocking(self) -> bool:
+        if not self._here:
+            return False
+        if not self._turns.take_blocking(self.remaining):
+            raise self._busy()
+        try:
+            self._renewing = renew = Renew(self)
+            return perform(renew, self._store.blocking)
+        finally:
+            self._turns.give()
+
+    def _abandon(self) -> None:
+        if self._renewing is not None:
+            self._renewing.abandoned = True
+        self._belief = self._belief.ended()
+
+    async def _release(self) -> bool | None:
+        if not self._here:
+            return False
+        async with self._one_at_a_time():
+            release = Release(self)
+            return await self._give_back(release) or (None if release.repeated else False)
+
     @asynccontextmanager
     async def _one_at_a_time(self) -> AsyncIterator[None]:
         if not await self._turns.take(self._options.duration):
-            raise LeaseStoreError(f"lease {self._name!r}: another call has not come back", transient=True)
+            raise self._busy()
         try:
             yield
         finally:
             self._turns.give()
+
+    def _busy(self) -> LeaseStoreError:
+        return LeaseStoreError(f"lease {self._name!r}: another call has not come back", transient=True)
 
     async def _perform(self, call: Call) -> bool:
         verdict = await self._ask(call)
@@ -106,8 +142,8 @@ class AsyncSqlLease(LeaseBase):
             raise verdict.error
         return verdict.value
 
-    async def _give_back(self, budget: float | None = None) -> bool:
-        if await self._perform(Release(self, budget=budget)):
+    async def _give_back(self, release: Release | None = None, *, budget: float | None = None) -> bool:
+        if await self._perform(release or Release(self, budget=budget)):
             return True
         find = Find(self, budget=budget)
         return (
@@ -133,7 +169,7 @@ class AsyncSqlLease(LeaseBase):
         if call.void:
             return Verdict(False)
         fault: Fault
-        options = self._options
+        options = call.options
         try:
             async for attempt in AsyncRetrying(**call.policy()):
                 with attempt:

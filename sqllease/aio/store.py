@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tenacity import AsyncRetrying
 
@@ -20,6 +20,7 @@ from sqllease.faults import Fault, Retry
 from sqllease.options import LeaseOptions, ReplicaOptions, Seconds
 from sqllease.replica import Confirmation
 from sqllease.statements import Statement
+from sqllease.store import LeaseStore
 from sqllease.table import PATIENCE, Job, LeaseTable
 from sqllease.verification import Check
 
@@ -50,16 +51,19 @@ class AsyncLeaseStore(LeaseTable):
         login_timeout: Seconds | None = None,
         replica: ReplicaOptions | None = None,
     ) -> None:
-        super().__init__(
-            connection,
-            schema=schema,
-            table=table,
-            max_connections=max_connections,
-            login_timeout=login_timeout,
-            replica=replica,
-        )
+        arguments: dict[str, Any] = {
+            "schema": schema,
+            "table": table,
+            "login_timeout": login_timeout,
+            "replica": replica,
+        }
+        super().__init__(connection, max_connections=max_connections, **arguments)
         self._pool = AsyncPool(self._connector, max_connections)
         self._replica_pool = AsyncPool(self._replica_connector, 1) if self._replica_connector else None
+        self.blocking = LeaseStore(connection, max_connections=1, **arguments)
+        """For the threads that keep leases alive, which must not wait for the loop: one connection, when first
+        needed.
+        """
 
     def lease(
         self,
@@ -117,6 +121,7 @@ class AsyncLeaseStore(LeaseTable):
         self._pool.close()
         if self._replica_pool is not None:
             self._replica_pool.close()
+        self.blocking.close()
 
     async def ask(
         self,

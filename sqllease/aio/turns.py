@@ -1,5 +1,5 @@
-"""A semaphore for asyncio that belongs to no loop: nothing is bound before the first wait, and two ``asyncio.run`` in
-a row may share it.
+"""A semaphore that belongs to no loop: nothing is bound before the first wait, and two ``asyncio.run`` in a row may
+share it, also with threads that have no loop.
 
 ``asyncio.Semaphore`` binds itself to the first loop in which somebody had to wait; a lease outlives loops.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
+from concurrent.futures import Future
 
 
 class Turns:
@@ -16,22 +17,32 @@ class Turns:
 
     def __init__(self, limit: int) -> None:
         self._free = limit
-        self._waiting: deque[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = deque()
+        self._waiting: deque[tuple[asyncio.AbstractEventLoop | None, Future[None]]] = deque()
         self._lock = threading.Lock()
 
     async def take(self, patience: float | None = None) -> bool:
         """Waits for a turn; False when none came within ``patience`` seconds."""
-        loop = asyncio.get_running_loop()
-        with self._lock:
-            if self._free:
-                self._free -= 1
-                return True
-            turn = loop.create_future()
-            self._waiting.append((loop, turn))
+        turn = self._queue(asyncio.get_running_loop())
+        if turn is None:
+            return True
         try:
-            await asyncio.wait_for(asyncio.shield(turn), patience)
+            await asyncio.wait_for(asyncio.wrap_future(turn), patience)
         except BaseException as error:
-            self._withdraw(loop, turn)
+            self._leave(turn)
+            if isinstance(error, TimeoutError):
+                return False
+            raise
+        return True
+
+    def take_blocking(self, patience: float) -> bool:
+        """As ``take``, for a thread without a loop."""
+        turn = self._queue(None)
+        if turn is None:
+            return True
+        try:
+            turn.result(patience)
+        except BaseException as error:
+            self._leave(turn)
             if isinstance(error, TimeoutError):
                 return False
             raise
@@ -42,24 +53,23 @@ class Turns:
         with self._lock:
             while self._waiting:
                 loop, turn = self._waiting.popleft()
-                if not loop.is_closed():
-                    loop.call_soon_threadsafe(self._pass_on, turn)
+                gone = loop is not None and loop.is_closed()
+                if not gone and turn.set_running_or_notify_cancel():
+                    turn.set_result(None)
                     return
             self._free += 1
 
-    def _pass_on(self, turn: asyncio.Future[None]) -> None:
-        if turn.done():
-            self.give()
-        else:
-            turn.set_result(None)
-
-    def _withdraw(self, loop: asyncio.AbstractEventLoop, turn: asyncio.Future[None]) -> None:
+    def _queue(self, loop: asyncio.AbstractEventLoop | None) -> Future[None] | None:
+        """A place in the line; None when a turn is free and now taken."""
         with self._lock:
-            if (loop, turn) in self._waiting:
-                self._waiting.remove((loop, turn))
-                return
-        # The turn was handed over, or is about to be, while we were leaving: the next one gets it.
-        if turn.done() and not turn.cancelled():
+            if self._free:
+                self._free -= 1
+                return None
+            turn: Future[None] = Future()
+            self._waiting.append((loop, turn))
+            return turn
+
+    def _leave(self, turn: Future[None]) -> None:
+        # What can no longer be cancelled was handed over while we were leaving: the next one gets it.
+        if not turn.cancel():
             self.give()
-        else:
-            turn.cancel()
