@@ -26,8 +26,8 @@ def guarded(
     """A decorator: each call takes the lease ``name``, runs, and gives it back. The call returns an ``Outcome``.
 
     timeout: seconds to wait for the lease, by default not at all. Each call is an owner of its own, so calls of one
-    process exclude each other too. A coroutine function needs an AsyncLeaseStore, a plain one a LeaseStore; anything else
-    is LeaseValueError when it is decorated. Errors as those of ``hold()``.
+    process exclude each other too. A coroutine function needs an AsyncLeaseStore, a plain one a LeaseStore; anything
+    else is LeaseValueError when it is decorated. Errors as those of ``hold()``.
     """
     check_lease_name(name)
 
