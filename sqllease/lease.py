@@ -144,6 +144,7 @@ class SqlLease(LeaseBase):
     def _ask(self, call: Call) -> Verdict:
         if call.void:
             return Verdict(False)
+        call.begin()
         fault: Fault
         options = self._options
         try:

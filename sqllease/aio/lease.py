@@ -132,6 +132,7 @@ class AsyncSqlLease(LeaseBase):
     async def _ask(self, call: Call) -> Verdict:
         if call.void:
             return Verdict(False)
+        call.begin()
         fault: Fault
         options = self._options
         try:

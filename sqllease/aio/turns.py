@@ -29,7 +29,9 @@ class Turns:
             turn = loop.create_future()
             self._waiting.append((loop, turn))
         try:
-            await asyncio.wait_for(asyncio.shield(turn), patience)
+            # Not wait_for: up to Python 3.11 it swallows a cancel that comes in the moment of the turn.
+            async with asyncio.timeout(patience):
+                await turn
         except BaseException as error:
             self._withdraw(loop, turn)
             if isinstance(error, TimeoutError):
