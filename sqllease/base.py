@@ -71,6 +71,7 @@ class LeaseBase:
             replica.options.check_with(options)
         self._belief = Belief()
         self._renew_failing = False
+        self._newest: object = None  # the acquire that began last
         self._pid = os.getpid()
 
     def __repr__(self) -> str:

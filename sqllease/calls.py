@@ -7,9 +7,9 @@ there was none. The shells only ask, wait and obey.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from . import journal
 from .answers import Answer, Done, Row, read_answer
@@ -20,6 +20,8 @@ from .grants import Grant, Verdict
 from .options import Seconds
 from .replica import Confirmation
 from .statements import Statement
+
+Ask: TypeAlias = Callable[[Statement], Sequence[Row]]
 
 
 class Call(ABC):
@@ -42,6 +44,9 @@ class Call(ABC):
         """Seconds in which another attempt may still start."""
         return max(0.0, self._began_at + self._budget - self.lease._clock.now())
 
+    def begin(self) -> None:
+        """Called once, in the lease's turn, before the first attempt."""
+
     @abstractmethod
     def prepare(self) -> Statement:
         """What to send now. Called right before each send: the deadline counts from here."""
@@ -58,9 +63,8 @@ class Call(ABC):
         """How tenacity tries again."""
         return retry_policy(self.lease._clock, self._budget)
 
-    def too_late(self, rows: Sequence[Row]) -> Statement | None:
-        """What undoes an answer that nobody waits for any more; None when nothing has to be undone."""
-        return None
+    def too_late(self, rows: Sequence[Row] | None, ask: Ask) -> None:
+        """Undoes, by asking, what nobody waits for any more. rows: the answer, None when it was lost to the cancel."""
 
     def _answer(self, rows: Sequence[Row]) -> Answer:
         if len(rows) != 1:
@@ -98,6 +102,9 @@ class Acquire(Call):
         self._sweeping = False
         self._unanswered = False
         self._in_doubt = False
+
+    def begin(self) -> None:
+        self.lease._newest = self
 
     def prepare(self) -> Statement:
         lease = self.lease
@@ -138,12 +145,19 @@ class Acquire(Call):
         unused = doubt and lease._belief.tenure is None and self.left > 0
         return Verdict(give_back=unused, error=replace(fault, sent=fault.sent or doubt).error())
 
-    def too_late(self, rows: Sequence[Row]) -> Statement | None:
-        lease, done = self.lease, self._answer(rows).done
+    def too_late(self, rows: Sequence[Row] | None, ask: Ask) -> None:
+        lease = self.lease
+        if rows is None:
+            began = _row_of_ours(lease, ask(lease._statements.get(lease._name)))
+        else:
+            done = self._answer(rows).done
+            began = None if done is None else done.tenure
         present = lease._belief.tenure
-        if done is None or (present is not None and present.began == done.tenure):
-            return None
-        return lease._statements.release(lease._name, lease._owner_id, done.tenure, self.options, rest=False)
+        # Once a newer acquire has begun, this one may have come after it on the server and lie over the tenure that
+        # the object is told of: to give that row back would let others in beside it. It is left to expire.
+        if began is None or lease._newest is not self or (present is not None and present.began == began):
+            return
+        ask(lease._statements.release(lease._name, lease._owner_id, began, self.options, rest=False))
 
     def _won(self, done: Done) -> Verdict:
         lease = self.lease
@@ -229,9 +243,7 @@ class Find(Call):
 
     def settle(self, rows: Sequence[Row]) -> Verdict:
         lease = self.lease
-        self.began = next(
-            (began for name, owner, began, *_ in rows if name == lease._name and owner == lease._owner_id), None
-        )
+        self.began = _row_of_ours(lease, rows)
         if self.began is None:
             lease._belief = lease._belief.settled()
         return Verdict(self.began is not None)
@@ -271,3 +283,8 @@ class Release(Call):
         lease._belief = lease._belief.settled()
         journal.released(lease._name, lease._owner_id, was_ours=answer.done is not None)
         return Verdict(answer.done is not None)
+
+
+def _row_of_ours(lease: LeaseBase, rows: Sequence[Row]) -> str | None:
+    """The beginning of the tenure of this owner among the rows of a look at the table; None when there is none."""
+    return next((began for name, owner, began, *_ in rows if name == lease._name and owner == lease._owner_id), None)

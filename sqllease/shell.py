@@ -60,6 +60,7 @@ def ask(call: Call, store: LeaseStore) -> Verdict:
     """The question alone, with its retries."""
     if call.void:
         return Verdict(False)
+    call.begin()
     fault: Fault
     options = call.options
     try:

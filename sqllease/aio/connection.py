@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Rows: TypeAlias = list[Sequence[Any]]
-TooLate: TypeAlias = Callable[[Sequence[Any]], Statement | None]
+TooLate: TypeAlias = Callable[[Rows | None, Callable[[Statement], Rows]], None]
 
 CANCEL_PATIENCE_S = 1.0
 """How long a cancelled caller waits for the driver to let go; the rest happens behind its back."""
@@ -34,9 +34,12 @@ CANCEL_PATIENCE_S = 1.0
 class AsyncConnection:
     """An open connection and its thread. Given to one task at a time by its store; bound to no loop."""
 
-    def __init__(self, connection: Connection, thread: ThreadPoolExecutor) -> None:
+    def __init__(
+        self, connection: Connection, thread: ThreadPoolExecutor, connector: Connector, login_timeout: int
+    ) -> None:
         self._inner = connection
         self._thread = thread
+        self._connector, self._login_timeout = connector, login_timeout
         self._abandoned = False
 
     @classmethod
@@ -47,7 +50,7 @@ class AsyncConnection:
         thread = ThreadPoolExecutor(1, thread_name_prefix="sqllease")
         opening = asyncio.get_running_loop().create_task(_open(connector, login_timeout, thread))
         try:
-            return cls(await asyncio.shield(opening), thread)
+            return cls(await asyncio.shield(opening), thread, connector, login_timeout)
         except asyncio.CancelledError:
             opening.add_done_callback(lambda done: _forget(done, thread))
             raise
@@ -60,7 +63,8 @@ class AsyncConnection:
         the fault.
 
         When the task is cancelled the statement is too, both are followed to their end, and the connection is dropped.
-        too_late: what to send to undo an answer that nobody waits for any more, None for nothing.
+        too_late: undoes what nobody waits for any more. It gets the answer, or None where the cancel has swallowed it
+        (the statement may well have been executed), and a way to ask.
         """
         job = self._thread.submit(lambda: self._inner.ask(prepare(), command_timeout))
         answer = asyncio.wrap_future(job)
@@ -98,15 +102,33 @@ class AsyncConnection:
         self._thread.shutdown(wait=False)
 
     def _follow(self, job: Future[Rows], command_timeout: int, too_late: TooLate) -> None:
+        rows = None
         try:
-            if not job.cancel():
-                self._inner.cancel()
+            if job.cancel():
+                return
+            self._inner.cancel()
+            try:
                 rows = job.result()
-                undo = too_late(rows) if self._inner.usable else None
-                if undo is not None:
-                    self._thread.submit(self._inner.ask, undo, command_timeout).result()
+            except Retry as retry:
+                if not retry.fault.breaks_connection:
+                    return  # the server has answered that it did nothing
+            too_late(rows, lambda statement: self._ask_behind(statement, command_timeout))
         finally:
             self._close()
+
+    def _ask_behind(self, statement: Statement, command_timeout: int) -> Rows:
+        if self._inner.usable:
+            return self._thread.submit(self._inner.ask, statement, command_timeout).result()
+        return ask_once(self._connector, self._login_timeout, statement, command_timeout)
+
+
+def ask_once(connector: Connector, login_timeout: int, statement: Statement, command_timeout: int) -> Rows:
+    """One question on a connection of its own; blocks, so call it from ``behind``."""
+    connection = Connection(connector.open(login_timeout), connector.hidden)
+    try:
+        return connection.ask(statement, command_timeout)
+    finally:
+        connection.drop()
 
 
 def behind(job: Callable[[], object]) -> Future[None]:

@@ -168,6 +168,7 @@ class AsyncSqlLease(AsyncHoldable):
     async def _ask(self, call: Call) -> Verdict:
         if call.void:
             return Verdict(False)
+        call.begin()
         fault: Fault
         options = call.options
         try:

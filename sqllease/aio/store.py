@@ -15,7 +15,7 @@ from tenacity import AsyncRetrying
 
 from sqllease.answers import LeaseInfo, Row
 from sqllease.clock import SYSTEM_CLOCK, Clock
-from sqllease.connection import Connect, Connection
+from sqllease.connection import Connect
 from sqllease.faults import Fault, Retry
 from sqllease.options import LeaseOptions, ReplicaOptions, Seconds
 from sqllease.replica import Confirmation
@@ -24,7 +24,7 @@ from sqllease.store import LeaseStore
 from sqllease.table import PATIENCE, Job, LeaseTable
 from sqllease.verification import Check
 
-from .connection import TooLate, behind, wait_a_moment
+from .connection import TooLate, ask_once, behind, wait_a_moment
 from .pool import AsyncPool
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class AsyncLeaseStore(LeaseTable):
         patience = confirmation.patience
         try:
             async with self._replica_pool.take(patience, patience) as connection:
-                rows = await connection.ask(lambda: confirmation.statement, patience, lambda rows: None)
+                rows = await connection.ask(lambda: confirmation.statement, patience, lambda rows, ask: None)
         except Retry as retry:
             confirmation.failed(retry.fault)
         else:
@@ -153,16 +153,8 @@ class AsyncLeaseStore(LeaseTable):
         """Sends a statement on a connection of its own behind the back of a cancelled caller; waits a second at
         most.
         """
-        connector = self._connector
-
-        def job() -> None:
-            connection = Connection(connector.open(self._login_timeout or login_timeout), connector.hidden)
-            try:
-                connection.ask(statement, command_timeout)
-            finally:
-                connection.drop()
-
-        await wait_a_moment(behind(job))
+        login_timeout = self._login_timeout or login_timeout
+        await wait_a_moment(behind(lambda: ask_once(self._connector, login_timeout, statement, command_timeout)))
 
     async def _obey(self, job: Job[T], budget: float = PATIENCE.retry_budget) -> T:
         fault: Fault

@@ -26,7 +26,9 @@ class Turns:
         if turn is None:
             return True
         try:
-            await asyncio.wait_for(asyncio.wrap_future(turn), patience)
+            # Not wait_for: up to Python 3.11 it swallows a cancel that comes in the moment of the turn.
+            async with asyncio.timeout(patience):
+                await asyncio.wrap_future(turn)
         except BaseException as error:
             self._leave(turn)
             if isinstance(error, TimeoutError):
