@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyodbc
 import pytest
 
-from sqllease import LeaseStore
+from sqllease import AsyncLeaseStore, LeaseStore
 
-from .support import AnyLease, MakeLease, World
+from .driven import Desk, DrivenLease
+from .support import MakeLease, World
 
 if TYPE_CHECKING:
     from sqllease.testing import LocalSqlServer
@@ -36,14 +37,18 @@ def lease_name() -> str:
     return f"test-{uuid.uuid4().hex}"
 
 
-@pytest.fixture(params=["sync"])
-def make_lease(store: LeaseStore, lease_name: str) -> MakeLease:
+@pytest.fixture(params=["sync", "async"])
+def make_lease(request: pytest.FixtureRequest, dsn: str, store: LeaseStore, lease_name: str) -> Iterator[MakeLease]:
     """Makes contenders for one lease. Tests call the verbs and properties of what it makes, nothing else."""
-
-    def make(name: str | None = None, **keywords: Any) -> AnyLease:
-        return store.lease(lease_name if name is None else name, **keywords)
-
-    return make
+    if request.param == "sync":
+        yield lambda name=None, **keywords: store.lease(lease_name if name is None else name, **keywords)
+        return
+    with Desk() as desk:
+        awaited = AsyncLeaseStore(dsn)
+        yield lambda name=None, **keywords: DrivenLease(
+            desk, awaited.lease(lease_name if name is None else name, **keywords)
+        )
+        desk.run(awaited.aclose())
 
 
 @pytest.fixture

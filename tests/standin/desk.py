@@ -10,7 +10,7 @@ from sqllease.testing.server.scheduler import Task
 from sqllease.testing.server.session import Session
 from sqllease.testing.server.sqltypes import LoginRequest, ResultColumn, RpcParameter, SqlError, SqlType, Value
 
-PASSWORD = "a password"  # noqa: S105
+PASSWORD = "a password"
 
 
 class Answer:

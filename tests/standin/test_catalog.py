@@ -34,20 +34,24 @@ def sa() -> User:
 def test_tables_and_their_schemas(sa: User) -> None:
     """sys.tables, sys.schemas, OBJECT_ID, OBJECT_NAME, SCHEMA_NAME."""
     found = sa.ok(
-        "SELECT s.name, t.name, t.type, t.lock_escalation_desc, t.temporal_type FROM sys.tables t JOIN sys.schemas s ON s.schema_id = t.schema_id"
+        "SELECT s.name, t.name, t.type, t.lock_escalation_desc, t.temporal_type FROM sys.tables t JOIN"
+        " sys.schemas s ON s.schema_id = t.schema_id"
         " WHERE t.object_id = OBJECT_ID(N'[s].[t]', N'U')"
     )
     assert found.rows == [("s", "t", "U ", "DISABLE", 0)]
     assert sa.ok(
-        "SELECT OBJECT_NAME(OBJECT_ID(N's.t')), OBJECT_SCHEMA_NAME(OBJECT_ID(N's.t')), OBJECT_ID(N's.nix'), SCHEMA_ID(N'nix')"
+        "SELECT OBJECT_NAME(OBJECT_ID(N's.t')), OBJECT_SCHEMA_NAME(OBJECT_ID(N's.t')), OBJECT_ID(N's.nix'),"
+        " SCHEMA_ID(N'nix')"
     ).rows == [("t", "s", None, None)]
 
 
 def test_columns_with_types_lengths_and_collations(sa: User) -> None:
     """sys.columns with sys.types; max_length in bytes, -1 for (max)."""
     found = sa.ok(
-        "SELECT c.name, y.name, c.max_length, c.[precision], c.scale, c.collation_name, c.is_nullable FROM sys.columns c"
-        " JOIN sys.types y ON y.user_type_id = c.user_type_id WHERE c.object_id = OBJECT_ID(N's.t') ORDER BY c.column_id"
+        "SELECT c.name, y.name, c.max_length, c.[precision], c.scale, c.collation_name, c.is_nullable FROM"
+        " sys.columns c"
+        " JOIN sys.types y ON y.user_type_id = c.user_type_id WHERE c.object_id = OBJECT_ID(N's.t') ORDER BY"
+        " c.column_id"
     )
     default = "SQL_Latin1_General_CP1_CI_AS"
     assert found.rows == [
@@ -63,7 +67,8 @@ def test_columns_with_types_lengths_and_collations(sa: User) -> None:
 def test_information_schema(sa: User) -> None:
     assert sa.ok("SELECT * FROM INFORMATION_SCHEMA.TABLES").rows == [("app", "s", "t", "BASE TABLE")]
     found = sa.ok(
-        "SELECT COLUMN_NAME, DATA_TYPE, CHARACTER_MAXIMUM_LENGTH, IS_NULLABLE FROM INFORMATION_SCHEMA.COLUMNS WHERE ORDINAL_POSITION < 4"
+        "SELECT COLUMN_NAME, DATA_TYPE, CHARACTER_MAXIMUM_LENGTH, IS_NULLABLE FROM"
+        " INFORMATION_SCHEMA.COLUMNS WHERE ORDINAL_POSITION < 4"
     )
     assert found.rows == [
         ("name", "nvarchar", 200, "NO"),
@@ -76,7 +81,8 @@ def test_indexes_and_their_columns(sa: User) -> None:
     """sys.indexes: 1 is clustered; sys.index_columns."""
     sa.ok("CREATE UNIQUE INDEX ux ON s.t (cost, due) INCLUDE (note)")
     found = sa.ok(
-        "SELECT i.name, i.type_desc, i.is_unique, i.is_primary_key, c.name, ic.key_ordinal, ic.is_included_column FROM sys.indexes i"
+        "SELECT i.name, i.type_desc, i.is_unique, i.is_primary_key, c.name, ic.key_ordinal,"
+        " ic.is_included_column FROM sys.indexes i"
         " JOIN sys.index_columns ic ON ic.object_id = i.object_id AND ic.index_id = i.index_id"
         " JOIN sys.columns c ON c.object_id = ic.object_id AND c.column_id = ic.column_id"
         " WHERE i.object_id = OBJECT_ID(N's.t') ORDER BY i.index_id, ic.index_column_id"
@@ -114,7 +120,10 @@ def test_extended_properties(sa: User) -> None:
     """sp_addextendedproperty, sys.extended_properties; 15233 twice, 15217 for what is not there; they roll back."""
     where = "@level0type = N'SCHEMA', @level0name = N's', @level1type = N'TABLE', @level1name = N't'"
     sa.ok(f"EXEC sys.sp_addextendedproperty @name = N'version', @value = N'1', {where}")
-    read = "SELECT CAST(value AS nvarchar(20)) FROM sys.extended_properties WHERE major_id = OBJECT_ID(N's.t') AND minor_id = 0 AND name = N'version' AND class = 1"
+    read = (
+        "SELECT CAST(value AS nvarchar(20)) FROM sys.extended_properties WHERE major_id = OBJECT_ID(N's.t')"
+        " AND minor_id = 0 AND name = N'version' AND class = 1"
+    )
     assert sa.ok(read).value == "1"
     assert sa.run(f"EXEC sp_addextendedproperty @name = N'Version', @value = N'2', {where}").numbers == [15233]
     sa.ok(f"BEGIN TRAN; EXEC sp_updateextendedproperty @name = N'version', @value = N'2', {where}; ROLLBACK")
@@ -124,7 +133,10 @@ def test_extended_properties(sa: User) -> None:
 
 
 def test_databases_and_their_options(sa: User) -> None:
-    read = "SELECT is_read_committed_snapshot_on, snapshot_isolation_state_desc, delayed_durability, is_read_only FROM sys.databases WHERE name = DB_NAME()"
+    read = (
+        "SELECT is_read_committed_snapshot_on, snapshot_isolation_state_desc, delayed_durability,"
+        " is_read_only FROM sys.databases WHERE name = DB_NAME()"
+    )
     assert sa.ok(read).rows == [(0, "OFF", 0, 0)]
     sa.ok("ALTER DATABASE app SET READ_COMMITTED_SNAPSHOT ON; ALTER DATABASE CURRENT SET DELAYED_DURABILITY = FORCED")
     assert sa.ok(read).rows == [(1, "OFF", 2, 0)]
@@ -135,14 +147,17 @@ def test_sessions_and_locks_can_be_watched(sa: User) -> None:
     """sys.dm_exec_sessions, sys.dm_tran_locks."""
     other = sa.desk.login()
     other.ok(
-        "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; BEGIN TRAN; SELECT * FROM s.t WITH (UPDLOCK, HOLDLOCK) WHERE name = N'x'"
+        "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; BEGIN TRAN;"
+        " SELECT * FROM s.t WITH (UPDLOCK, HOLDLOCK) WHERE name = N'x'"
     )
     seen = sa.ok(
-        f"SELECT login_name, transaction_isolation_level, open_transaction_count FROM sys.dm_exec_sessions WHERE session_id = {other.session.id}"
+        f"SELECT login_name, transaction_isolation_level, open_transaction_count FROM sys.dm_exec_sessions"
+        f" WHERE session_id = {other.session.id}"
     )
     assert seen.rows == [("sa", 3, 1)]
     locks = sa.ok(
-        f"SELECT resource_type, request_mode, request_status FROM sys.dm_tran_locks WHERE request_session_id = {other.session.id} ORDER BY 1"
+        f"SELECT resource_type, request_mode, request_status FROM sys.dm_tran_locks WHERE request_session_id"
+        f" = {other.session.id} ORDER BY 1"
     )
     assert locks.rows == [("KEY", "RangeS-U", "GRANT"), ("OBJECT", "IX", "GRANT")]
 
@@ -185,7 +200,8 @@ def test_columns_are_added_with_and_without_values(sa: User) -> None:
     """ALTER TABLE ADD: NULL, WITH VALUES, NOT NULL with a default; 4901 without one."""
     sa.ok("CREATE TABLE s.u (a int); INSERT s.u VALUES (1)")
     sa.ok(
-        "ALTER TABLE s.u ADD b int NULL, c int NULL DEFAULT 5, d int NULL DEFAULT 6 WITH VALUES, e int NOT NULL DEFAULT 7"
+        "ALTER TABLE s.u ADD b int NULL, c int NULL DEFAULT 5, d int NULL DEFAULT 6 WITH VALUES, e int NOT"
+        " NULL DEFAULT 7"
     )
     assert sa.ok("SELECT * FROM s.u").rows == [(1, None, None, 6, 7)]
     assert sa.run("ALTER TABLE s.u ADD f int NOT NULL").numbers == [4901]

@@ -91,13 +91,14 @@ def test_messages_name_the_place(sa: User) -> None:
     """The texts of 515 and 547 as sys.messages has them, and 3621 behind a terminated statement."""
     answer = sa.run("INSERT dbo.t (name) VALUES (NULL)")
     assert (
-        str(answer.errors[0])
-        == "Cannot insert the value NULL into column 'name', table 'app.dbo.t'; column does not allow nulls. INSERT fails."
+        str(answer.errors[0]) == "Cannot insert the value NULL into column 'name', table 'app.dbo.t';"
+        " column does not allow nulls. INSERT fails."
     )
     assert answer.infos == [(3621, "The statement has been terminated.")]
     (error,) = sa.run("INSERT dbo.t (name, size) VALUES (N'a', 0)").errors
     assert str(error) == (
-        'The INSERT statement conflicted with the CHECK constraint "ck_size". The conflict occurred in database "app", table "dbo.t".'
+        'The INSERT statement conflicted with the CHECK constraint "ck_size". The conflict occurred in'
+        ' database "app", table "dbo.t".'
     )
 
 
@@ -176,7 +177,8 @@ def test_output_shows_rows_before_and_after(sa: User) -> None:
 
 def test_output_knows_the_new_rowversion(sa: User) -> None:
     sa.ok(
-        "DECLARE @v TABLE (id int, ver binary(8)); INSERT dbo.t (name) OUTPUT inserted.id, inserted.ver INTO @v VALUES (N'a')"
+        "DECLARE @v TABLE (id int, ver binary(8));"
+        " INSERT dbo.t (name) OUTPUT inserted.id, inserted.ver INTO @v VALUES (N'a')"
     )
     answer = sa.ok(
         "DECLARE @v TABLE (ver binary(8)); UPDATE dbo.t SET name = N'b' OUTPUT inserted.ver INTO @v (ver);"
@@ -215,7 +217,8 @@ def test_output_into_an_audit_table_belongs_to_the_transaction_and_a_table_varia
 def test_a_failed_statement_leaves_nothing_in_a_table_variable(sa: User) -> None:
     """A statement is all or nothing, also towards the target of OUTPUT INTO."""
     answer = sa.run(
-        "DECLARE @v TABLE (id int); INSERT dbo.k (id) OUTPUT inserted.id INTO @v SELECT 4 UNION ALL SELECT 1; SELECT COUNT(*) FROM @v"
+        "DECLARE @v TABLE (id int);"
+        " INSERT dbo.k (id) OUTPUT inserted.id INTO @v SELECT 4 UNION ALL SELECT 1; SELECT COUNT(*) FROM @v"
     )
     assert answer.numbers == [2627]
     assert answer.results == [[(0,)]]
@@ -258,7 +261,10 @@ def test_merge_needs_its_semicolon(sa: User) -> None:
 
 def test_merge_with_forceseek_on_the_target(sa: User) -> None:
     """Table hints on a MERGE target; 8622 when no seek is possible."""
-    text = "MERGE dbo.k WITH (HOLDLOCK, UPDLOCK, FORCESEEK) AS t USING (VALUES (1)) s (one) ON {} WHEN MATCHED THEN DELETE;"
+    text = (
+        "MERGE dbo.k WITH (HOLDLOCK, UPDLOCK, FORCESEEK) AS t USING (VALUES (1)) s (one) ON {} WHEN MATCHED"
+        " THEN DELETE;"
+    )
     assert sa.run("DECLARE @i int = 2; " + text.format("t.id = @i")).numbers == []
     assert k(sa) == [(1, 10), (3, 30)]
     assert sa.run(text.format("t.id + 0 = s.one")).numbers == [8622]
@@ -320,7 +326,8 @@ def test_a_rollback_in_a_trigger_ends_the_batch(sa: User) -> None:
 def test_a_thrown_error_in_a_trigger_undoes_its_statement(sa: User) -> None:
     """Triggers run with XACT_ABORT ON: the error rolls back and ends the batch."""
     sa.ok(
-        "CREATE TRIGGER dbo.no ON dbo.k FOR UPDATE AS BEGIN; IF EXISTS (SELECT 1 FROM inserted WHERE n < 0) THROW 51000, N'no', 1; END"
+        "CREATE TRIGGER dbo.no ON dbo.k FOR UPDATE AS BEGIN;"
+        " IF EXISTS (SELECT 1 FROM inserted WHERE n < 0) THROW 51000, N'no', 1; END"
     )
     answer = sa.run("UPDATE dbo.k SET n = -1; SELECT 1")
     assert answer.numbers == [51000]
@@ -328,7 +335,8 @@ def test_a_thrown_error_in_a_trigger_undoes_its_statement(sa: User) -> None:
     assert k(sa)[0] == (1, 10)
     assert sa.ok("UPDATE dbo.k SET n = 1").counts == [3]
     caught = sa.ok(
-        "BEGIN TRY UPDATE dbo.k SET n = -1; END TRY BEGIN CATCH SELECT ERROR_NUMBER(), XACT_STATE(), ERROR_PROCEDURE() END CATCH"
+        "BEGIN TRY UPDATE dbo.k SET n = -1;"
+        " END TRY BEGIN CATCH SELECT ERROR_NUMBER(), XACT_STATE(), ERROR_PROCEDURE() END CATCH"
     )
     assert caught.rows == [(51000, 0, "no")]
 
@@ -336,7 +344,8 @@ def test_a_thrown_error_in_a_trigger_undoes_its_statement(sa: User) -> None:
 def test_an_instead_of_trigger_replaces_the_change(sa: User) -> None:
     """INSTEAD OF: nothing is written, the row count is as if it were."""
     sa.ok(
-        "CREATE TRIGGER dbo.instead ON dbo.k INSTEAD OF DELETE AS UPDATE k SET n = NULL FROM dbo.k k JOIN deleted d ON d.id = k.id"
+        "CREATE TRIGGER dbo.instead ON dbo.k INSTEAD OF DELETE AS UPDATE k SET n = NULL FROM dbo.k k JOIN"
+        " deleted d ON d.id = k.id"
     )
     assert sa.ok("DELETE dbo.k WHERE id < 3").counts[-1] == 2
     assert k(sa) == [(1, None), (2, None), (3, 30)]

@@ -95,7 +95,8 @@ def test_a_table_made_in_the_batch_is_there_for_the_rest_of_it(sa: User) -> None
 def test_errors_tell_their_line(sa: User) -> None:
     """ERROR_LINE is the line of the statement in the batch."""
     answer = sa.run(
-        "SELECT 1;\n\nINSERT dbo.k\nVALUES (1, 1);\nBEGIN TRY\n  SELECT 1 / 0;\nEND TRY BEGIN CATCH SELECT ERROR_LINE() END CATCH"
+        "SELECT 1;\n\nINSERT dbo.k\nVALUES (1, 1);\nBEGIN TRY\n  SELECT 1 / 0;\nEND TRY BEGIN CATCH SELECT"
+        " ERROR_LINE() END CATCH"
     )
     assert [(error.number, error.line) for error in answer.errors] == [(2627, 3)]
     assert answer.results[-1] == [(6,)]
@@ -122,7 +123,7 @@ def test_catch_knows_the_error(sa: User) -> None:
 
 
 def test_a_missing_table_is_caught_only_by_an_outer_level(sa: User) -> None:
-    """TRY...CATCH: errors of statement-level recompilation are not caught at the same level, but are in the one above."""
+    """TRY...CATCH: errors of statement-level recompilation are caught by the level above, not by their own."""
     answer = sa.run(
         "BEGIN TRY SELECT * FROM dbo.nowhere END TRY BEGIN CATCH SELECT N'caught' END CATCH; SELECT N'after'"
     )
@@ -158,7 +159,8 @@ def test_throw_raises_the_caught_error_again(sa: User) -> None:
 
 def test_an_error_in_a_catch_leaves_it(sa: User) -> None:
     answer = sa.run(
-        "BEGIN TRY BEGIN TRY SELECT 1 / 0 END TRY BEGIN CATCH THROW 50001, N'x', 1 END CATCH END TRY BEGIN CATCH SELECT ERROR_NUMBER() END CATCH"
+        "BEGIN TRY BEGIN TRY SELECT 1 / 0 END TRY BEGIN CATCH THROW 50001, N'x', 1 END CATCH END TRY BEGIN"
+        " CATCH SELECT ERROR_NUMBER() END CATCH"
     )
     assert answer.results[-1] == [(50001,)]
 
@@ -247,6 +249,12 @@ def test_an_unknown_condition_takes_the_else(sa: User) -> None:
     assert sa.ok("IF NULL = NULL SELECT 1 ELSE SELECT 2").value == 2
 
 
+def test_a_condition_that_fails_takes_no_branch(sa: User) -> None:
+    answer = sa.run("IF 1 / 0 = 1 SELECT N'then' ELSE SELECT N'else'; WHILE 1 / 0 = 1 SELECT N'loop'; SELECT N'after'")
+    assert answer.numbers == [8134, 8134]
+    assert answer.results == [[("after",)]]
+
+
 def test_a_declaration_holds_for_the_rest_of_the_batch_whatever_the_flow(sa: User) -> None:
     """DECLARE: scope is the batch; a variable is NULL before it is set."""
     assert sa.ok("IF 1 = 0 BEGIN DECLARE @x int = 5 END; SELECT @x").value is None
@@ -271,7 +279,7 @@ def test_time_stands_still_in_a_statement_and_moves_between_them() -> None:
     text = "SELECT COUNT(DISTINCT SYSUTCDATETIME()) FROM (VALUES (1), (2), (3)) v (a)"
     assert desk.sa.ok(text).value == 1
     first, second = desk.sa.ok("SELECT SYSUTCDATETIME(); WAITFOR DELAY '00:00:00.010'; SELECT SYSUTCDATETIME()").results
-    assert first < second  # type: ignore[operator]
+    assert first < second
 
 
 @pytest.mark.parametrize(

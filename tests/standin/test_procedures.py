@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from sqllease.testing.server.sqltypes import INT, RpcParameter, SqlType, Value, nvarchar
-from tests.standin.desk import Answer, Desk, User
+from tests.standin.desk import Desk, User
 
 
 @pytest.fixture
@@ -32,7 +32,8 @@ def test_a_text_gets_its_parameters_and_gives_them_back(sa: User) -> None:
     answer = sa.ok(
         """
         DECLARE @sum int = 0, @rc int;
-        EXEC @rc = sp_executesql N'SET @s = @a + @b; SELECT @a', N'@a int, @b int, @s int OUTPUT', 1, @b = 2, @s = @sum OUTPUT;
+        EXEC @rc = sp_executesql N'SET @s = @a + @b; SELECT @a', N'@a int, @b int, @s int OUTPUT', 1, @b = 2, @s =
+            @sum OUTPUT;
         SELECT @sum, @rc;
         """
     )
@@ -67,7 +68,8 @@ def test_set_options_end_with_the_text_that_set_them(sa: User) -> None:
     answer = sa.ok(f"SET LOCK_TIMEOUT 5; EXEC sp_executesql N'SET LOCK_TIMEOUT 9; SET NOCOUNT ON; {look}'; {look}")
     assert answer.results == [[(9, 512)], [(5, 0)]]
     answer = sa.ok(
-        "EXEC (N'SET TRANSACTION ISOLATION LEVEL SERIALIZABLE'); SELECT transaction_isolation_level FROM sys.dm_exec_sessions"
+        "EXEC (N'SET TRANSACTION ISOLATION LEVEL SERIALIZABLE');"
+        " SELECT transaction_isolation_level FROM sys.dm_exec_sessions"
     )
     assert answer.value == 2
 
@@ -86,7 +88,8 @@ def test_temporary_tables_made_outside_are_seen_inside(sa: User) -> None:
 def test_texts_nest_up_to_32_levels(sa: User) -> None:
     """Error 217."""
     answer = sa.run(
-        "DECLARE @s nvarchar(max) = N'EXEC sp_executesql @s, N''@s nvarchar(max)'', @s'; EXEC sp_executesql @s, N'@s nvarchar(max)', @s"
+        "DECLARE @s nvarchar(max) = N'EXEC sp_executesql @s, N''@s nvarchar(max)'', @s';"
+        " EXEC sp_executesql @s, N'@s nvarchar(max)', @s"
     )
     assert answer.numbers == [217]
 
@@ -111,7 +114,7 @@ def test_a_remote_sp_executesql(sa: User) -> None:
 
 
 def test_prepared_texts(sa: User) -> None:
-    """MS-TDS: 11 sp_prepare, 12 sp_execute, 13 sp_prepexec, 15 sp_unprepare; error 8179 for a handle that is not there."""
+    """MS-TDS: 11 sp_prepare, 12 sp_execute, 13 sp_prepexec, 15 sp_unprepare; 8179 for an unknown handle."""
     prepared = sa.call(11, number(None, output=True), text("@a int"), text("SELECT @a"), number(1))
     ((_, _, handle),) = prepared.values
     assert isinstance(handle, int)
@@ -233,6 +236,3 @@ def test_a_deadlock_of_application_locks_is_minus_3(sa: User) -> None:
 
 def test_an_unknown_session_context_is_refused(sa: User) -> None:
     assert sa.run("EXEC sp_set_session_context N'a', 1").numbers == [40517]
-
-
-__all__ = ["Answer"]

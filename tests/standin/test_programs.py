@@ -60,7 +60,8 @@ def test_a_queue_hands_out_each_item_once() -> None:
     for seed in SEEDS:
         desk = Desk(seed, switch_probability=0.5)
         desk.sa.ok(
-            "CREATE TABLE dbo.queue (id int NOT NULL PRIMARY KEY, body nvarchar(20)); CREATE TABLE dbo.done (id int NOT NULL)"
+            "CREATE TABLE dbo.queue (id int NOT NULL PRIMARY KEY, body nvarchar(20));"
+            " CREATE TABLE dbo.done (id int NOT NULL)"
         )
         desk.sa.ok("INSERT dbo.queue VALUES (1, N'a'), (2, N'b'), (3, N'c'), (4, N'd'), (5, N'e')")
         program = """
@@ -114,6 +115,42 @@ def test_a_merge_with_holdlock_alone_meets_deadlocks(present: bool) -> None:
 @pytest.mark.parametrize("present", [False, True])
 def test_a_merge_with_updlock_and_holdlock_meets_neither(present: bool) -> None:
     assert errors_of_upserts("WITH (UPDLOCK, HOLDLOCK, ROWLOCK, FORCESEEK)", present=present) == set()
+
+
+def deadlocks_of_a_sweep(sweep: str) -> int:
+    """A sweep of old rows against updates of the same rows by their primary key; counts the deadlocks."""
+    found = 0
+    for seed in range(20):
+        desk = Desk(seed, switch_probability=0.5)
+        desk.sa.ok("CREATE TABLE dbo.job (id int NOT NULL PRIMARY KEY, due int NOT NULL, INDEX ix_due (due))")
+        desk.sa.ok("INSERT dbo.job VALUES (1, 5), (2, 6)")
+        touch = "UPDATE dbo.job SET due += 10 WHERE id = {}"
+        scripts = [(desk.login(), text) for text in (sweep, touch.format(1), touch.format(2))]
+        for answer in desk.together(*scripts):
+            assert set(answer.numbers) <= {1205}
+            found += len(answer.numbers)
+    return found
+
+
+def test_a_sweep_through_another_index_than_the_updates_deadlocks() -> None:
+    """Index entry then row against row then index entry: the opposite order on the same row."""
+    assert deadlocks_of_a_sweep("DELETE dbo.job WHERE due <= 9") > 0
+
+
+def test_a_sweep_by_key_that_never_waits_does_not() -> None:
+    """Candidates read without locks, rows deleted by their key, READPAST and LOCK_TIMEOUT 0."""
+    sweep = """
+    BEGIN TRY
+        SET LOCK_TIMEOUT 0;
+        DELETE t FROM dbo.job AS t WITH (ROWLOCK, READPAST, READCOMMITTEDLOCK)
+        WHERE t.due <= 9 AND t.id IN (SELECT TOP (10) x.id FROM dbo.job AS x WITH (READUNCOMMITTED) WHERE x.due <= 9
+                                      ORDER BY x.due)
+    END TRY
+    BEGIN CATCH
+        IF ERROR_NUMBER() <> 1222 THROW;
+    END CATCH
+    """
+    assert deadlocks_of_a_sweep(sweep) == 0
 
 
 def test_an_upsert_in_two_statements_with_both_hints_is_safe_too() -> None:
@@ -184,7 +221,8 @@ def test_installers_that_race_make_one_table() -> None:
             IF OBJECT_ID(N'[jobs].[job]', N'U') IS NULL
             BEGIN
                 CREATE TABLE [jobs].[job] (id int NOT NULL PRIMARY KEY, due datetime2 NOT NULL, INDEX ix_due (due));
-                EXEC sys.sp_addextendedproperty @name = N'version', @value = N'1', @level0type = N'SCHEMA', @level0name = N'jobs',
+                EXEC sys.sp_addextendedproperty @name = N'version', @value = N'1', @level0type = N'SCHEMA',
+                @level0name = N'jobs',
                      @level1type = N'TABLE', @level1name = N'job';
             END;
             COMMIT;
@@ -214,7 +252,8 @@ def test_a_trigger_keeps_an_audit_of_what_was_done() -> None:
     desk = Desk()
     desk.sa.ok("CREATE TABLE dbo.stock (item nvarchar(10) NOT NULL PRIMARY KEY, n int NOT NULL)")
     desk.sa.ok(
-        "CREATE TABLE dbo.audit (id int IDENTITY(1, 1) PRIMARY KEY, item nvarchar(10), was int, is_now int, by_whom nvarchar(128))"
+        "CREATE TABLE dbo.audit (id int IDENTITY(1, 1) PRIMARY KEY, item nvarchar(10), was int, is_now int,"
+        " by_whom nvarchar(128))"
     )
     desk.sa.ok(
         """
@@ -224,7 +263,8 @@ def test_a_trigger_keeps_an_audit_of_what_was_done() -> None:
         SELECT COALESCE(i.item, d.item), d.n, i.n, SUSER_SNAME()
         FROM inserted i LEFT JOIN deleted d ON d.item = i.item
         UNION ALL
-        SELECT d.item, d.n, NULL, SUSER_SNAME() FROM deleted d WHERE NOT EXISTS (SELECT 1 FROM inserted i WHERE i.item = d.item)
+        SELECT d.item, d.n, NULL, SUSER_SNAME() FROM deleted d WHERE NOT EXISTS (SELECT 1 FROM inserted i WHERE
+            i.item = d.item)
         """
     )
     desk.sa.ok("INSERT dbo.stock VALUES (N'nut', 5); UPDATE dbo.stock SET n -= 1; DELETE dbo.stock")
@@ -238,6 +278,7 @@ def test_a_sweep_in_portions_with_rowcount() -> None:
     desk.sa.ok("CREATE TABLE dbo.old (id int NOT NULL PRIMARY KEY)")
     desk.sa.ok("DECLARE @i int = 0; WHILE @i < 25 BEGIN INSERT dbo.old VALUES (@i); SET @i += 1 END")
     answer = desk.sa.ok(
-        "DECLARE @n int = 1, @rounds int = 0; WHILE @n > 0 BEGIN DELETE TOP (10) dbo.old; SET @n = @@ROWCOUNT; SET @rounds += 1 END; SELECT @rounds"
+        "DECLARE @n int = 1, @rounds int = 0; WHILE @n > 0 BEGIN DELETE TOP (10) dbo.old;"
+        " SET @n = @@ROWCOUNT; SET @rounds += 1 END; SELECT @rounds"
     )
     assert answer.value == 4

@@ -15,10 +15,13 @@ def sa() -> User:
     user = Desk().sa
     user.ok(
         """
-        CREATE TABLE dbo.city (id int NOT NULL PRIMARY KEY, name nvarchar(20) NOT NULL, land nvarchar(20) NULL, people int NULL);
+        CREATE TABLE dbo.city (id int NOT NULL PRIMARY KEY, name nvarchar(20) NOT NULL, land nvarchar(20) NULL,
+            people int NULL);
         CREATE INDEX ix_people ON dbo.city (people);
-        INSERT dbo.city VALUES (1, N'Ulm', N'Baden', 126), (2, N'Bonn', N'Rhein', 331), (3, N'Kehl', N'Baden', 37), (4, N'Nowhere', NULL, NULL);
-        CREATE TABLE dbo.river (city int NOT NULL, name nvarchar(20) NOT NULL, CONSTRAINT pk_river PRIMARY KEY (city, name));
+        INSERT dbo.city VALUES (1, N'Ulm', N'Baden', 126), (2, N'Bonn', N'Rhein', 331), (3, N'Kehl', N'Baden',
+            37), (4, N'Nowhere', NULL, NULL);
+        CREATE TABLE dbo.river (city int NOT NULL, name nvarchar(20) NOT NULL, CONSTRAINT pk_river PRIMARY KEY
+            (city, name));
         INSERT dbo.river VALUES (1, N'Donau'), (1, N'Iller'), (2, N'Rhein'), (3, N'Rhein'), (9, N'Lethe');
         """
     )
@@ -60,7 +63,8 @@ def test_a_condition_of_on_does_not_remove_rows_of_the_preserved_side(sa: User) 
     """FROM clause: the condition of an outer join decides about matches only."""
     found = rows(
         sa,
-        "SELECT c.id, r.name FROM dbo.city c LEFT JOIN dbo.river r ON r.city = c.id AND r.name = N'Rhein' ORDER BY c.id",
+        "SELECT c.id, r.name FROM dbo.city c LEFT JOIN dbo.river r ON r.city = c.id AND r.name = N'Rhein'"
+        " ORDER BY c.id",
     )
     assert found == [(1, None), (2, "Rhein"), (3, "Rhein"), (4, None)]
 
@@ -167,7 +171,8 @@ def test_common_tables_build_on_each_other(sa: User) -> None:
     """WITH common_table_expression."""
     found = rows(
         sa,
-        "WITH a (n) AS (SELECT people FROM dbo.city WHERE people IS NOT NULL), b AS (SELECT MAX(n) AS m FROM a) SELECT m FROM b",
+        "WITH a (n) AS (SELECT people FROM dbo.city WHERE people IS NOT NULL), b AS (SELECT MAX(n) AS m FROM"
+        " a) SELECT m FROM b",
     )
     assert found == [(331,)]
     assert sa.run("WITH a AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM a) SELECT * FROM a").numbers == [40517]
@@ -211,7 +216,8 @@ def test_assignment_goes_row_by_row(sa: User) -> None:
 def test_set_rowcount_ends_statements_early(sa: User) -> None:
     """SET ROWCOUNT, until it is 0 again."""
     answer = sa.ok(
-        "SET ROWCOUNT 2; SELECT id FROM dbo.city; SELECT id FROM dbo.river CROSS JOIN dbo.city; SET ROWCOUNT 0; SELECT 1 FROM dbo.city"
+        "SET ROWCOUNT 2; SELECT id FROM dbo.city; SELECT id FROM dbo.river CROSS JOIN dbo.city;"
+        " SET ROWCOUNT 0; SELECT 1 FROM dbo.city"
     )
     assert [len(result) for result in answer.results] == [2, 2, 4]
 
@@ -260,7 +266,8 @@ def test_forceseek_without_a_seek_is_refused(sa: User) -> None:
 def test_another_collation_than_the_columns_keeps_the_index_from_being_used(sa: User) -> None:
     """A comparison under another collation cannot use the order of the index."""
     sa.ok(
-        "CREATE TABLE dbo.n (name nvarchar(9) COLLATE Latin1_General_100_BIN2 NOT NULL PRIMARY KEY); INSERT dbo.n VALUES (N'a'), (N'B')"
+        "CREATE TABLE dbo.n (name nvarchar(9) COLLATE Latin1_General_100_BIN2 NOT NULL PRIMARY KEY);"
+        " INSERT dbo.n VALUES (N'a'), (N'B')"
     )
     assert sa.run("SELECT 1 FROM dbo.n WITH (FORCESEEK) WHERE name = N'a' COLLATE Latin1_General_CI_AS").numbers == [
         8622
@@ -291,3 +298,17 @@ def test_readpast_under_read_committed_snapshot_needs_locks(sa: User) -> None:
     assert sa.run("SELECT 1 FROM dbo.city WITH (READPAST)").numbers == [650]
     assert sa.ok("SELECT COUNT(*) FROM dbo.city WITH (READPAST, READCOMMITTEDLOCK)").value == 4
     assert sa.ok("DELETE TOP (1) FROM dbo.river WITH (READPAST)").counts == [1]
+
+
+def test_a_value_named_twice_in_an_in_list_gives_its_row_once(sa: User) -> None:
+    """IN: the list is a set, under the column's collation and in its type."""
+    sa.ok(
+        "CREATE TABLE dbo.n (name nvarchar(9) NOT NULL PRIMARY KEY, at datetime2(3) NULL);"
+        " CREATE INDEX ix ON dbo.n (at)"
+    )
+    sa.ok("INSERT dbo.n VALUES (N'a', '2020-01-01'), (N'b', NULL)")
+    assert rows(sa, "SELECT name FROM dbo.n WITH (FORCESEEK) WHERE name IN (N'A', N'a', N'a ', NULL)") == [("a",)]
+    inner = "SELECT x FROM (VALUES (N'A'), (N'a')) v (x)"
+    assert rows(sa, f"SELECT name FROM dbo.n WITH (FORCESEEK) WHERE name IN ({inner})") == [("a",)]
+    dates = "SELECT '2020-01-01'"
+    assert rows(sa, f"SELECT name FROM dbo.n WITH (INDEX(ix), FORCESEEK) WHERE at IN ({dates})") == [("a",)]

@@ -1,6 +1,7 @@
 """Logins, users, roles and rights.
 
-Right values are from Microsoft's documentation: GRANT, DENY, REVOKE, "Metadata visibility configuration", errors 229 to 18456.
+Right values are from Microsoft's documentation: GRANT, DENY, REVOKE, "Metadata visibility configuration", errors
+229 to 18456.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from tests.standin.desk import Desk, User
 def desk() -> Desk:
     desk = Desk()
     desk.sa.ok(
-        "CREATE LOGIN ann WITH PASSWORD = N'pw'; CREATE USER ann FOR LOGIN ann; CREATE LOGIN nobody WITH PASSWORD = N'pw'"
+        "CREATE LOGIN ann WITH PASSWORD = N'pw'; CREATE USER ann FOR LOGIN ann;"
+        " CREATE LOGIN nobody WITH PASSWORD = N'pw'"
     )
     desk.sa.ok("CREATE SCHEMA shop")
     desk.sa.ok("CREATE TABLE shop.item (id int NOT NULL PRIMARY KEY, n int NULL); INSERT shop.item VALUES (1, 1)")
@@ -96,7 +98,8 @@ def test_a_denied_right_can_be_caught(ann: User) -> None:
 def test_rights_come_through_roles_schemas_and_the_database(sa: User, ann: User) -> None:
     """The permission hierarchy; roles within roles; fixed roles."""
     sa.ok(
-        "CREATE ROLE reader; CREATE ROLE outer_role; ALTER ROLE reader ADD MEMBER outer_role; ALTER ROLE outer_role ADD MEMBER ann"
+        "CREATE ROLE reader; CREATE ROLE outer_role; ALTER ROLE reader ADD MEMBER outer_role;"
+        " ALTER ROLE outer_role ADD MEMBER ann"
     )
     sa.ok("GRANT SELECT ON SCHEMA::shop TO reader")
     assert ann.ok("SELECT COUNT(*) FROM shop.item").value == 1
@@ -121,7 +124,10 @@ def test_deny_beats_grant_and_revoke_takes_either_back(sa: User, ann: User) -> N
 
 def test_what_a_user_has_no_right_on_it_does_not_see(sa: User, ann: User) -> None:
     """Metadata visibility: functions give NULL, views no row; any right is enough."""
-    look = "SELECT OBJECT_ID(N'shop.item'), COL_LENGTH(N'shop.item', N'id'), (SELECT COUNT(*) FROM sys.tables), (SELECT COUNT(*) FROM sys.indexes)"
+    look = (
+        "SELECT OBJECT_ID(N'shop.item'), COL_LENGTH(N'shop.item', N'id'), (SELECT COUNT(*) FROM sys.tables),"
+        " (SELECT COUNT(*) FROM sys.indexes)"
+    )
     assert ann.ok(look).rows == [(None, None, 0, 0)]
     sa.ok("GRANT INSERT ON shop.item TO ann")
     (row,) = ann.ok(look).rows
@@ -166,8 +172,7 @@ def test_a_table_needs_create_table_and_alter_on_the_schema(sa: User, ann: User)
         ("CREATE USER x WITHOUT LOGIN", 15247),
         ("ALTER DATABASE CURRENT SET READ_ONLY", 5011),
         (
-            "EXEC sp_addextendedproperty @name = N'v', @value = N'1', @level0type = N'SCHEMA', @level0name = N'shop',"
-            " @level1type = N'TABLE', @level1name = N'item'",
+            "EXEC sp_addextendedproperty N'v', N'1', N'SCHEMA', N'shop', N'TABLE', N'item'",
             15135,
         ),
     ],
@@ -194,7 +199,10 @@ def test_grants_roll_back(sa: User, ann: User) -> None:
 
 def test_has_perms_by_name_tells_beforehand(sa: User, ann: User) -> None:
     """HAS_PERMS_BY_NAME: 1, 0, or NULL for what is not there."""
-    ask = "SELECT HAS_PERMS_BY_NAME(N'shop.item', N'OBJECT', N'SELECT'), HAS_PERMS_BY_NAME(DB_NAME(), N'DATABASE', N'CREATE TABLE')"
+    ask = (
+        "SELECT HAS_PERMS_BY_NAME(N'shop.item', N'OBJECT', N'SELECT'), HAS_PERMS_BY_NAME(DB_NAME(),"
+        " N'DATABASE', N'CREATE TABLE')"
+    )
     assert sa.ok(ask).rows == [(1, 1)]
     sa.ok("GRANT INSERT ON shop.item TO ann")
     assert ann.ok(ask).rows == [(0, 0)]

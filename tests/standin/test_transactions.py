@@ -40,7 +40,8 @@ def n(user: User, id: int = 1) -> object:
 def test_transactions_nest_by_counting(sa: User) -> None:
     """@@TRANCOUNT: BEGIN adds one, COMMIT takes one, ROLLBACK takes all."""
     answer = sa.ok(
-        "BEGIN TRAN; BEGIN TRAN; SELECT @@TRANCOUNT; COMMIT; SELECT @@TRANCOUNT; UPDATE dbo.k SET n = 0; ROLLBACK; SELECT @@TRANCOUNT"
+        "BEGIN TRAN; BEGIN TRAN; SELECT @@TRANCOUNT; COMMIT; SELECT @@TRANCOUNT; UPDATE dbo.k SET n = 0;"
+        " ROLLBACK; SELECT @@TRANCOUNT"
     )
     assert answer.results == [[(2,)], [(1,)], [(0,)]]
     assert answer.transactions == ["begun", "rolled back"]
@@ -82,12 +83,13 @@ def test_a_transaction_is_rolled_back_by_its_name(sa: User) -> None:
 
 
 def test_implicit_transactions_begin_with_the_first_statement(sa: User) -> None:
-    """SET IMPLICIT_TRANSACTIONS: a SELECT from a table begins one, one without a table does not; BEGIN TRAN then counts 2."""
+    """SET IMPLICIT_TRANSACTIONS: a SELECT from a table begins one, another does not; BEGIN TRAN then counts 2."""
     answer = sa.ok(
         """
         SET IMPLICIT_TRANSACTIONS ON;
         SELECT 1; SELECT @@TRANCOUNT; SELECT COUNT(*) FROM dbo.k; SELECT @@TRANCOUNT, @@OPTIONS & 2; COMMIT;
-        BEGIN TRAN; SELECT @@TRANCOUNT; ROLLBACK; UPDATE dbo.k SET n = 5; ROLLBACK; SET IMPLICIT_TRANSACTIONS OFF; SELECT @@TRANCOUNT
+        BEGIN TRAN; SELECT @@TRANCOUNT; ROLLBACK; UPDATE dbo.k SET n = 5; ROLLBACK; SET IMPLICIT_TRANSACTIONS OFF;
+            SELECT @@TRANCOUNT
         """
     )
     assert [result[0] for result in answer.results] == [(1,), (0,), (3,), (1, 2), (2,), (0,)]
@@ -116,7 +118,8 @@ def test_the_wire_begins_commits_and_chains(sa: User) -> None:
 def test_an_error_undoes_its_statement_only(sa: User) -> None:
     """SET XACT_ABORT OFF: only the statement that raised the error is rolled back; the batch goes on."""
     answer = sa.run(
-        "BEGIN TRAN; UPDATE dbo.k SET n = 0 WHERE id = 1; INSERT dbo.k VALUES (8, 8), (1, 1); SELECT @@TRANCOUNT, @@ERROR; COMMIT"
+        "BEGIN TRAN; UPDATE dbo.k SET n = 0 WHERE id = 1; INSERT dbo.k VALUES (8, 8), (1, 1);"
+        " SELECT @@TRANCOUNT, @@ERROR; COMMIT"
     )
     assert answer.numbers == [2627]
     assert answer.rows == [(1, 2627)]
@@ -234,6 +237,27 @@ def test_updlock_lets_readers_pass_and_stops_other_updaters(sa: User, other: Use
     assert other.run("UPDATE dbo.k SET n = 0 WHERE id = 2").numbers == []
 
 
+def test_a_row_read_repeatably_cannot_change_and_its_neighbours_can(sa: User, other: User) -> None:
+    """Guide: S to the end of the transaction stops X, is compatible with U and RangeS-U, and not tested by RangeI-N."""
+    sa.ok("BEGIN TRAN; SELECT n FROM dbo.k WITH (REPEATABLEREAD) WHERE id = 2")
+    other.ok("SET LOCK_TIMEOUT 0; DELETE dbo.k WHERE id = 1")
+    upsert = """
+    MERGE dbo.k WITH (UPDLOCK, HOLDLOCK) AS t USING (VALUES ({})) s (id) ON t.id = s.id
+    WHEN MATCHED THEN UPDATE SET n = 0 WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id);
+    """
+    assert other.run(upsert.format(1)).numbers == []
+    assert other.run(upsert.format(2)).numbers == [1222]
+    assert other.run("SELECT n FROM dbo.k WITH (UPDLOCK) WHERE id = 2").numbers == []
+
+
+def test_a_row_held_for_update_stops_new_neighbours_under_holdlock(sa: User, other: User) -> None:
+    """Guide: RangeS-U on the next key waits for U; a plain INSERT there does not."""
+    sa.ok("DELETE dbo.k WHERE id = 1; BEGIN TRAN; SELECT n FROM dbo.k WITH (UPDLOCK) WHERE id = 2")
+    other.ok("SET LOCK_TIMEOUT 0")
+    assert other.run("SELECT n FROM dbo.k WITH (UPDLOCK, HOLDLOCK) WHERE id = 1").numbers == [1222]
+    assert other.run("INSERT dbo.k VALUES (1, 1)").numbers == []
+
+
 def test_rows_that_do_not_qualify_are_not_kept_locked(sa: User, other: User) -> None:
     """Guide: an UPDATE's U lock on a row that it does not change goes at once."""
     sa.ok("BEGIN TRAN; UPDATE dbo.k SET n = n WHERE n = 30")
@@ -251,7 +275,8 @@ def test_a_lock_timeout_ends_the_statement_only(desk: Desk, sa: User, other: Use
     """Error 1222: the transaction stays open (SET LOCK_TIMEOUT)."""
     sa.ok("BEGIN TRAN; UPDATE dbo.k SET n = 0 WHERE id = 1")
     task, answer = other.start(
-        "BEGIN TRAN; UPDATE dbo.k SET n = 1 WHERE id = 3; SET LOCK_TIMEOUT 500; SELECT n FROM dbo.k WHERE id = 1; SELECT @@TRANCOUNT"
+        "BEGIN TRAN; UPDATE dbo.k SET n = 1 WHERE id = 3; SET LOCK_TIMEOUT 500;"
+        " SELECT n FROM dbo.k WHERE id = 1; SELECT @@TRANCOUNT"
     )
     assert not task.done
     desk.advance(0.4)
@@ -310,7 +335,8 @@ def test_a_second_creator_waits_and_finds_the_table(desk: Desk, sa: User, other:
 def test_definitions_roll_back(desk: Desk, sa: User, other: User) -> None:
     """CREATE, ALTER and DROP are transactional; who waited for a table that was never committed does not find it."""
     sa.ok(
-        "BEGIN TRAN; CREATE TABLE dbo.new (a int); ALTER TABLE dbo.k ADD x int NULL; DROP TABLE dbo.new; CREATE TABLE dbo.new (b int)"
+        "BEGIN TRAN; CREATE TABLE dbo.new (a int); ALTER TABLE dbo.k ADD x int NULL; DROP TABLE dbo.new;"
+        " CREATE TABLE dbo.new (b int)"
     )
     task, answer = other.start("SELECT * FROM dbo.new")
     sa.ok("ROLLBACK")
@@ -351,10 +377,11 @@ def test_an_endless_loop_can_be_interrupted(sa: User) -> None:
 
 
 def test_a_reset_leaves_nothing_but_the_isolation_level(sa: User, other: User) -> None:
-    """sp_reset_connection: open transaction, options, temporary tables and session locks go; the isolation level stays."""
+    """sp_reset_connection: transaction, options, temporary tables and session locks go; the isolation level stays."""
     sa.ok(
         """
-        SET TRANSACTION ISOLATION LEVEL SERIALIZABLE; SET LOCK_TIMEOUT 7; SET NOCOUNT ON; SET ROWCOUNT 1; CREATE TABLE #t (a int);
+        SET TRANSACTION ISOLATION LEVEL SERIALIZABLE; SET LOCK_TIMEOUT 7; SET NOCOUNT ON; SET ROWCOUNT 1; CREATE
+            TABLE #t (a int);
         EXEC sp_getapplock @Resource = N'r', @LockMode = 'Exclusive', @LockOwner = 'Session'; USE master;
         """
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import pytest
@@ -56,9 +57,11 @@ def test_a_server_that_asks_for_less_load_is_asked_again_later(number: int) -> N
 
 
 @pytest.mark.parametrize("number", NEVER)
-def test_an_error_that_somebody_has_to_mend_is_never_asked_again(number: int) -> None:
+def test_an_error_that_somebody_has_to_mend_is_never_asked_again_and_the_connection_is_as_good_as_before(
+    number: int,
+) -> None:
     fault = read_fault(server_error(number), (), sent=True)
-    assert (fault.kind, fault.number, fault.breaks_connection) == (Kind.SET_UP, number, True)
+    assert (fault.kind, fault.number, fault.breaks_connection) == (Kind.SET_UP, number, False)
 
 
 def test_a_connection_with_an_open_transaction_is_replaced() -> None:
@@ -164,6 +167,16 @@ def test_a_busy_row_is_a_transient_store_error() -> None:
     assert (error.number, error.sqlstate, error.transient) == (1222, "42000", True)
 
 
+def test_a_store_whose_connections_are_all_in_use_asked_nothing_and_says_what_to_raise() -> None:
+    fault = Fault(Kind.BUSY, text="all 4 were in use for 5 s", sent=False)
+    error = fault.error()
+    assert isinstance(error, LeaseStoreError)
+    assert error.transient
+    assert "max_connections" in str(error)
+    assert "all 4" in str(error)
+    assert not fault.breaks_connection
+
+
 def test_an_unanswered_question_has_an_unknown_outcome() -> None:
     error = Fault(Kind.MOVED, 0, "HYT00", "Query timeout expired", sent=True).error()
     assert isinstance(error, LeaseStoreError)
@@ -216,7 +229,7 @@ class StillClock:
 
 
 def run(clock: StillClock, budget: float, attempt: Callable[[], object]) -> object:
-    return Retrying(**retry_policy(clock, lambda: budget), sleep=clock.sleep)(attempt)
+    return Retrying(**retry_policy(clock, budget), sleep=clock.sleep)(attempt)
 
 
 def failing(*errors: BaseException) -> Callable[[], str]:
@@ -231,7 +244,7 @@ def failing(*errors: BaseException) -> Callable[[], str]:
     return attempt
 
 
-@pytest.mark.parametrize("kind_of_fault", [Kind.CONTENTION, Kind.MOVED, Kind.THROTTLED])
+@pytest.mark.parametrize("kind_of_fault", [Kind.CONTENTION, Kind.MOVED, Kind.THROTTLED, Kind.BUSY])
 def test_a_listed_fault_is_tried_again(kind_of_fault: Kind) -> None:
     assert run(StillClock(), 60.0, failing(Retry(Fault(kind_of_fault)))) == "answer"
 
@@ -286,15 +299,23 @@ def test_no_attempt_starts_after_the_budget(budget: float) -> None:
     assert max(started) <= budget
 
 
-def test_a_budget_that_shrinks_meanwhile_counts_as_it_is() -> None:
-    # A renew's budget is what is left of the belief.
+def test_the_budget_counts_from_the_call_and_all_of_it_may_be_used() -> None:
+    # Seven waits of 0.05, 0.1, 0.2, 0.4, 0.8, 1 and 1 s, each with at most 0.05 s of jitter: there is time for all.
     clock = StillClock()
-    budgets = [5.0, 0.0]
+    assert run(clock, 3.91, failing(*[Retry(Fault(Kind.MOVED))] * 7)) == "answer"
+
+
+def test_a_clock_that_a_test_has_stopped_makes_no_call_endless() -> None:
+    # Waits of at least 0.05, 0.1 and 0.2 s: the third is over the budget in real time.
+    waits: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        time.sleep(seconds)
+
     with pytest.raises(Retry):
-        Retrying(**retry_policy(clock, lambda: budgets.pop(0)), sleep=clock.sleep)(
-            failing(*[Retry(Fault(Kind.MOVED))] * 3)
-        )
-    assert len(clock.slept) == 1
+        Retrying(**retry_policy(StillClock(), 0.3), sleep=sleep)(failing(*[Retry(Fault(Kind.MOVED))] * 10))
+    assert len(waits) <= 2
 
 
 def test_the_last_fault_comes_out_as_it_is() -> None:

@@ -20,7 +20,7 @@ DAY = 86_400
         (2, 0.2, 1, 0.5, 1, 2 / 3),
         (15, 1.5, 1, 0.5, 2, 5.0),
         (59.9, 5.99, 5, 2.5, 9, 59.9 / 3),
-        (366 * DAY, 36.6 * DAY, 3_162_240, 1_581_120.0, 61 * DAY, 122.0 * DAY),
+        (366 * DAY, 36.6 * DAY, 3_162_240, 86_400.0, 61 * DAY, 122.0 * DAY),
     ],
 )
 def test_defaults_follow_from_the_duration(
@@ -41,6 +41,14 @@ def test_defaults_follow_from_the_duration(
 
 def test_the_lock_timeout_follows_a_given_command_timeout() -> None:
     assert LeaseOptions(command_timeout=8).lock_timeout == 4.0
+
+
+@pytest.mark.parametrize("command_timeout", [DAY, 3 * DAY, 30 * DAY])
+def test_no_lock_timeout_is_longer_than_a_day(command_timeout: int) -> None:
+    # SET LOCK_TIMEOUT takes an int of milliseconds: 24 days at most, and -1 would be "for ever".
+    assert LeaseOptions(duration=366 * DAY, command_timeout=command_timeout).lock_timeout <= DAY
+    with pytest.raises(LeaseValueError, match="lock_timeout"):
+        LeaseOptions(duration=366 * DAY, command_timeout=30 * DAY, lock_timeout=DAY + 1)
 
 
 def test_what_is_not_asked_for_is_off() -> None:

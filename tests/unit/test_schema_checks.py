@@ -214,22 +214,41 @@ def test_every_function_that_a_check_advises_exists() -> None:
 
 
 class RefusingConnection:
-    """Answers every script with one error."""
+    """Answers so many scripts with one error, and then each as if all were well."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, times: int = 10) -> None:
         self.number = number
+        self.times = times
+        self.asked = 0
 
     def run(self, text: str, command_timeout: int) -> None:
-        raise Retry(Fault(Kind.SET_UP, self.number))
+        self.asked += 1
+        if self.asked <= self.times:
+            raise Retry(Fault(Kind.SET_UP, self.number, text="the server's words"))
 
 
-@pytest.mark.parametrize("number", [2714, 2759, 1913])
+THERE = pytest.mark.parametrize("number", [2714, 2759, 1913, 1750])
+"""An object, a schema, an index, a constraint of that name is there already."""
+
+
+@THERE
 def test_an_installer_that_came_first_is_no_error(number: int) -> None:
-    # "There is already an object named", "CREATE SCHEMA failed", "an index with that name already exists".
-    ensure_created_in(as_connection(RefusingConnection(number)), TABLE)
+    connection = RefusingConnection(number, times=1)
+    ensure_created_in(as_connection(connection), TABLE)
+    assert connection.asked == 2
+
+
+@THERE
+def test_a_name_that_is_still_in_the_way_at_the_second_look_is_told_with_the_table(number: int) -> None:
+    with pytest.raises(Retry) as caught:
+        ensure_created_in(as_connection(RefusingConnection(number)), TABLE)
+    assert caught.value.fault.number == number
+    assert caught.value.fault.text == "[lease].[Leases]: the server's words"
 
 
 @pytest.mark.parametrize("number", [262, 2760, 51003, 1222])
-def test_any_other_error_of_an_install_is_told(number: int) -> None:
+def test_any_other_error_of_an_install_is_told_at_once(number: int) -> None:
+    connection = RefusingConnection(number)
     with pytest.raises(Retry):
-        ensure_created_in(as_connection(RefusingConnection(number)), TABLE)
+        ensure_created_in(as_connection(connection), TABLE)
+    assert connection.asked == 1

@@ -27,7 +27,7 @@ def token(belief: Belief) -> int | None:
     return None if belief.tenure is None else belief.tenure.token
 
 
-HELD = Belief().asking().won(done(), 100.0, OPTIONS)
+HELD = Belief().doubtful().won(done(), 100.0, OPTIONS)
 
 
 def test_nobody_believes_anything_at_first() -> None:
@@ -44,18 +44,18 @@ def test_the_token_is_the_row_version_that_began_the_tenure() -> None:
 
 
 def test_a_refresh_keeps_tenure_and_token_and_moves_the_deadline() -> None:
-    refreshed = HELD.asking().won(done(version=2002), 110.0, OPTIONS)
+    refreshed = HELD.doubtful().won(done(version=2002), 110.0, OPTIONS)
     assert (token(refreshed), refreshed.last, refreshed.remaining(110.0)) == (2001, EARLY, 27.0)
 
 
 def test_a_take_over_of_ones_own_expired_row_is_a_new_tenure_with_a_new_token() -> None:
-    retaken = HELD.asking().won(done(LATE, 2002), 400.0, OPTIONS)
+    retaken = HELD.doubtful().won(done(LATE, 2002), 400.0, OPTIONS)
     assert (token(retaken), retaken.last) == (2002, LATE)
 
 
 def test_an_acquire_after_a_release_gets_a_new_token_even_where_the_server_still_shows_the_old_tenure() -> None:
     # No token of a tenure that was given back may come to life again.
-    assert token(HELD.ended().asking().won(done(version=2002), 101.0, OPTIONS)) == 2002
+    assert token(HELD.ended().doubtful().won(done(version=2002), 101.0, OPTIONS)) == 2002
 
 
 def test_a_renew_moves_the_deadline_and_keeps_the_token() -> None:
@@ -89,33 +89,74 @@ def test_the_beginning_of_a_tenure_is_remembered_after_its_end() -> None:
 
 
 def test_a_lost_acquire_ends_the_belief_and_tells_who_has_it() -> None:
-    lost = HELD.asking().lost_to(OTHER)
-    assert (lost.remaining(100.0), lost.holder, lost.unsettled) == (0.0, OTHER, False)
+    lost = HELD.doubtful().lost_to(OTHER)
+    assert (lost.remaining(100.0), lost.holder) == (0.0, OTHER)
 
 
 def test_an_acquire_that_is_won_forgets_the_other_holder() -> None:
-    assert Belief().lost_to(OTHER).asking().won(done(), 100.0, OPTIONS).holder is None
+    assert Belief().lost_to(OTHER).doubtful().won(done(), 100.0, OPTIONS).holder is None
 
 
-def test_an_acquire_is_unsettled_until_it_is_answered() -> None:
-    asked = Belief().asking()
-    assert asked.unsettled
-    assert not asked.won(done(), 100.0, OPTIONS).unsettled
-    assert not asked.lost_to(OTHER).unsettled
-    assert not asked.settled().unsettled
+def test_a_message_is_in_doubt_until_it_is_settled_or_the_lease_is_won() -> None:
+    asked = Belief().doubtful()
+    assert asked.in_doubt
+    assert not asked.won(done(), 100.0, OPTIONS).in_doubt
+    assert not asked.settled().in_doubt
 
 
-def test_an_acquire_that_is_under_way_leaves_the_present_belief_alone() -> None:
-    assert HELD.asking().remaining(100.0) == 27.0
+def test_another_holder_in_the_row_does_not_settle_what_was_sent_before() -> None:
+    # The unanswered message may still be on its way, and be executed when that holder has gone.
+    assert Belief().doubtful().lost_to(OTHER).in_doubt
 
 
-def test_a_release_does_not_settle_an_unanswered_acquire() -> None:
-    assert Belief().asking().ended().unsettled
+def test_a_renew_does_not_settle_what_was_sent_before() -> None:
+    assert HELD.doubtful().renewed(done(version=2002), 110.0, OPTIONS).in_doubt
 
 
-@given(st.floats(-1e9, 1e9))
-def test_a_row_that_was_only_found_is_never_believed_in(now: float) -> None:
-    found = Belief().asking().found(EARLY)
-    assert found.remaining(now) == 0.0
-    assert found.tenure is not None
-    assert (found.tenure.began, found.last) == (EARLY, EARLY)
+def test_a_message_that_is_under_way_leaves_the_present_belief_alone() -> None:
+    assert HELD.doubtful().remaining(100.0) == 27.0
+
+
+def test_the_end_of_a_tenure_settles_nothing() -> None:
+    assert Belief().doubtful().ended().in_doubt
+
+
+@given(st.floats(100.0, 1e9))
+def test_a_tenure_that_a_replica_has_still_to_show_is_not_believed_in_and_can_be_given_back(now: float) -> None:
+    pending = HELD.pending()
+    assert pending.remaining(now) == 0.0
+    assert pending.tenure is not None
+    assert (pending.tenure.began, pending.last, token(pending)) == (EARLY, EARLY, 2001)
+
+
+@pytest.mark.parametrize("shown", [True, False])
+def test_what_the_replica_said_is_kept_with_the_tenure_and_changes_no_deadline(shown: bool) -> None:
+    belief = HELD.shown(shown)
+    assert belief.tenure is not None
+    assert belief.tenure.confirmed is shown
+    assert belief.remaining(100.0) == 27.0
+    renewed = belief.renewed(done(version=2002), 110.0, OPTIONS).tenure
+    assert renewed is not None
+    assert renewed.confirmed is shown
+
+
+def test_a_new_tenure_has_been_shown_by_no_replica() -> None:
+    retaken = HELD.shown(True).won(done(LATE, 2002), 400.0, OPTIONS).tenure
+    assert retaken is not None
+    assert retaken.confirmed is None
+
+
+def test_a_tenure_keeps_the_version_of_the_last_answer_beside_its_token() -> None:
+    # A replica has to show at least that version.
+    renewed = HELD.renewed(done(version=2009), 110.0, OPTIONS).tenure
+    assert renewed is not None
+    assert (renewed.token, renewed.version) == (2001, 2009)
+
+
+def test_only_the_tenure_that_the_caller_was_told_of_is_granted() -> None:
+    # So only that one may have to rest: no work was done under another.
+    assert HELD.granted is None
+    assert HELD.told().granted == EARLY
+    assert HELD.told().ended().granted == EARLY
+    untold = HELD.told().ended().won(done(LATE, 2002), 400.0, OPTIONS)
+    assert (untold.granted, untold.told().granted) == (EARLY, LATE)
