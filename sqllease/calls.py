@@ -44,7 +44,7 @@ class Call(ABC):
         """Seconds in which another attempt may still start."""
         return max(0.0, self._began_at + self._budget - self.lease._clock.now())
 
-    def begin(self) -> None:  # noqa: B027 - most verbs have nothing to do then
+    def begin(self) -> None:
         """Called once, in the lease's turn, before the first attempt."""
 
     @abstractmethod
@@ -63,7 +63,7 @@ class Call(ABC):
         """How tenacity tries again."""
         return retry_policy(self.lease._clock, self._budget)
 
-    def too_late(self, rows: Sequence[Row] | None, ask: Ask) -> None:  # noqa: B027 - only a win has to be undone
+    def too_late(self, rows: Sequence[Row] | None, ask: Ask) -> None:
         """Undoes, by asking, what nobody waits for any more. rows: the answer, None when it was lost to the cancel."""
 
     def _answer(self, rows: Sequence[Row]) -> Answer:
