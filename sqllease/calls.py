@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from . import journal
 from .answers import Answer, Done, Row, read_answer
 from .base import LeaseBase
-from .errors import LeaseInUse, LeaseStoreError
+from .errors import LeaseError, LeaseInUse, LeaseStoreError
 from .faults import Fault, Kind, Retry, retry_policy
 from .grants import Grant, Verdict
 from .options import Seconds
@@ -33,6 +33,9 @@ class Call(ABC):
         self._began_at = lease._clock.now()
         self._budget = self.options.retry_budget if budget is None else budget
         self._sent_at = 0.0
+        self._asked = False
+        self._unanswered = False
+        self._in_doubt = False
 
     @property
     def void(self) -> bool:
@@ -57,7 +60,7 @@ class Call(ABC):
 
     def exhausted(self, fault: Fault) -> Verdict:
         """No attempt was answered in time, or none can be."""
-        return Verdict(error=fault.error())
+        return Verdict(error=self._error(fault))
 
     def policy(self) -> dict[str, Any]:
         """How tenacity tries again."""
@@ -66,7 +69,23 @@ class Call(ABC):
     def too_late(self, rows: Sequence[Row] | None, ask: Ask) -> None:
         """Undoes, by asking, what nobody waits for any more. rows: the answer, None when it was lost to the cancel."""
 
+    def _about_to_send(self) -> None:
+        self._sent_at = self.lease._clock.now()
+        self._in_doubt, self._unanswered = self._in_doubt or self._unanswered, True
+        self._asked = True
+
+    def _doubt(self, fault: Fault) -> bool:
+        """Whether something may have been done that nobody told us. An error that the server gave for the statement
+        is an answer: that one did nothing. Earlier ones may have.
+        """
+        refused = fault.kind is Kind.SET_UP and fault.sent and fault.number != 0
+        return self._in_doubt or (self._unanswered and not refused)
+
+    def _error(self, fault: Fault) -> LeaseError:
+        return replace(fault, sent=fault.sent or (self._asked and self._doubt(fault))).error()
+
     def _answer(self, rows: Sequence[Row]) -> Answer:
+        self._unanswered = False
         if len(rows) != 1:
             raise LeaseStoreError(f"the server sent {len(rows)} answers to one question")
         return read_answer(rows[0], self.lease._name, self.lease._owner_id)
@@ -100,18 +119,15 @@ class Acquire(Call):
             )
         self._last: Answer | None = None
         self._sweeping = False
-        self._unanswered = False
-        self._in_doubt = False
 
     def begin(self) -> None:
         self.lease._newest = self
+        self._in_doubt = self.lease._belief.in_doubt  # what an earlier call has left
 
     def prepare(self) -> Statement:
-        lease = self.lease
-        self._sent_at = lease._clock.now()
+        lease, belief = self.lease, self.lease._belief
+        self._about_to_send()
         self._sweeping = self.options.sweep_limit > 0 and lease._sweep.due(self._sent_at)
-        self._in_doubt, self._unanswered = self._in_doubt or self._unanswered, True
-        belief = lease._belief
         lease._belief = belief.doubtful()
         return lease._statements.acquire(
             lease._name,
@@ -125,7 +141,6 @@ class Acquire(Call):
 
     def settle(self, rows: Sequence[Row]) -> Verdict:
         answer = self._last = self._answer(rows)
-        self._unanswered = False
         if answer.done is not None:
             return self._won(answer.done)
         # Nobody in sight (the row vanished between the two reads), or the row was busy: ask again while there is time.
@@ -135,15 +150,14 @@ class Acquire(Call):
 
     def exhausted(self, fault: Fault) -> Verdict:
         lease = self.lease
-        # An error of the set-up is an answer: that statement did nothing. Earlier ones may have.
-        doubt = self._in_doubt or (self._unanswered and fault.kind is not Kind.SET_UP)
+        doubt = self._doubt(fault)
         if not doubt:
             lease._belief = lease._belief.settled()
         if fault.kind is Kind.CONTENTION and self._last is not None and self._shows_another(self._last):
             return self._refused(self._last)
         # A refresh that was not answered leaves the tenure that we have; a first acquire may have left a row of ours.
-        unused = doubt and lease._belief.tenure is None and self.left > 0
-        return Verdict(give_back=unused, error=replace(fault, sent=fault.sent or doubt).error())
+        unused = doubt and self._asked and lease._belief.tenure is None and self.left > 0
+        return Verdict(give_back=unused, error=self._error(fault))
 
     def too_late(self, rows: Sequence[Row] | None, ask: Ask) -> None:
         lease = self.lease
@@ -202,7 +216,7 @@ class Renew(Call):
 
     def prepare(self) -> Statement:
         assert self._tenure is not None
-        self._sent_at = self.lease._clock.now()
+        self._about_to_send()
         return self.lease._statements.renew(self.lease._name, self.lease._owner_id, self._tenure.began, self.options)
 
     def settle(self, rows: Sequence[Row]) -> Verdict:
@@ -220,7 +234,7 @@ class Renew(Call):
         return self._grant(Grant(renewed, answer.done, fresh=False, acquired=False))
 
     def exhausted(self, fault: Fault) -> Verdict:
-        lease, error = self.lease, fault.error()
+        lease, error = self.lease, self._error(fault)
         if self.abandoned:
             return Verdict(error=error)
         journal.renew_failed(lease._name, lease._owner_id, error, lease.remaining, first=not lease._renew_failing)
@@ -261,7 +275,7 @@ class Release(Call):
         tenure = lease._belief.tenure if lease._here else None
         self._tenure = tenure.began if began is None and tenure is not None else began
         self.repeated = False
-        self._sent = False
+        self._another = lease._belief.in_doubt  # an unanswered acquire may have begun another tenure than this one
         if self._tenure is not None:
             lease._belief = lease._belief.ended().doubtful()
 
@@ -272,7 +286,8 @@ class Release(Call):
     def prepare(self) -> Statement:
         lease = self.lease
         assert self._tenure is not None
-        self.repeated, self._sent = self._sent, True
+        self.repeated = self._asked
+        self._about_to_send()
         rest = self._tenure == lease._belief.granted
         return lease._statements.release(lease._name, lease._owner_id, self._tenure, self.options, rest=rest)
 
@@ -280,7 +295,8 @@ class Release(Call):
         lease = self.lease
         assert self._tenure is not None
         answer = self._answer_for(self._tenure, rows)
-        lease._belief = lease._belief.settled()
+        if answer.done is not None or not self._another:
+            lease._belief = lease._belief.settled()
         journal.released(lease._name, lease._owner_id, was_ours=answer.done is not None)
         return Verdict(answer.done is not None)
 

@@ -46,8 +46,11 @@ class Confirmation:
         self._error: LeaseError | None = None
         self._trouble = "the row has not arrived"
         # A new tenure is ours to give back, but not yet to believe in; a refreshed one goes on as far as it was
-        # confirmed.
-        lease._belief = grant.belief.pending() if grant.fresh else lease._belief.settled()
+        # confirmed. The answer to an acquire settles what was sent before; a renew says nothing of it.
+        if grant.fresh:
+            lease._belief = grant.belief.pending()
+        elif grant.acquired:
+            lease._belief = lease._belief.settled()
 
     def pause(self) -> float | None:
         """Seconds to wait before the next look; None when there is nothing more to look for."""

@@ -1,6 +1,7 @@
 """Where the two ODBC drivers of the tests are.
 
-Knows how a connection string is moved from one driver to the other. Knows no server. Run as a program it loads both and says what it found; it exits with 1 when one does not load.
+Knows how a connection string is moved from one driver to the other. Knows no server. Run as a program it loads both and
+says what it found; it exits with 1 when one does not load.
 """
 
 import ctypes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from sqllease.testing import LocalSqlServer
 
@@ -79,7 +79,11 @@ class RawClient:
 
     def login(self, **changes: str) -> bytes:
         self.ask(PRELOGIN, PLAIN_PRELOGIN)
-        given = {"user": self._server.user, "password": self._server.password, "database": self._server.database}
+        given: dict[str, Any] = {
+            "user": self._server.user,
+            "password": self._server.password,
+            "database": self._server.database,
+        }
         return self.ask(LOGIN, login7(**(given | changes)))
 
     def _exactly(self, count: int) -> bytes:

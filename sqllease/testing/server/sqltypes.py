@@ -85,7 +85,7 @@ Value = int | str | bytes | Decimal | float | uuid.UUID | Moment | None
 
 
 class SqlError(Exception):
-    """An error as the server sends it. Severity 11 to 16 ends a statement, 17 and more is worse, 20 and more ends the link."""
+    """An error as the server sends it. Severity 11 to 16 ends a statement, 20 and more ends the link."""
 
     def __init__(self, number: int, message: str, *, severity: int = 16, state: int = 1, line: int = 1) -> None:
         super().__init__(message)
@@ -99,7 +99,8 @@ class SqlError(Exception):
 
 def unsupported(what: str, *, line: int = 1) -> SqlError:
     """The refusal of anything outside the subset: names the construct, never guesses."""
-    return SqlError(40517, f"Keyword or statement option '{what}' is not supported in this version of SQL Server.", line=line)
+    message = f"Keyword or statement option '{what}' is not supported in this version of SQL Server."
+    return SqlError(40517, message, line=line)
 
 
 @dataclass(frozen=True, slots=True)

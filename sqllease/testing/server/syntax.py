@@ -645,7 +645,8 @@ class CreatePrincipal(Statement):
     kind: OneOf["login", "user", "role"]
     name: str
     password: str | None = None  # of a login
-    login: str | None = None  # of a user; where FOR LOGIN is not written, the login of its own name; None: WITHOUT LOGIN
+    # Of a user: where FOR LOGIN is not written, the login of its own name; None: WITHOUT LOGIN.
+    login: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
