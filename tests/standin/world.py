@@ -8,7 +8,7 @@ from typing import Any
 from sqllease.testing.server.clock import ServerClock
 from sqllease.testing.server.scheduler import Scheduler, Task
 from sqllease.testing.server.sqltypes import INT, ROWVERSION, SqlError, Work, nvarchar
-from sqllease.testing.server.storage import Access, Column, Index, Instance, Row, Table, Transaction
+from sqllease.testing.server.storage import Access, Column, Commit, Index, Instance, Row, Table, Transaction
 
 BINARY = "Latin1_General_100_BIN2"
 READ = Access("S")
@@ -39,6 +39,8 @@ class World:
         self.instance = Instance(self.clock, self.scheduler)
         self.locks = self.instance.locks
         self.database = self.instance.create_database("app")
+        self.log: list[Commit] = []
+        self.database.on_commit = self.log.append
         self.sessions = 50
         columns = [
             Column("name", nvarchar(20), nullable=False, collation=BINARY),

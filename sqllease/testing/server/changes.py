@@ -161,7 +161,7 @@ class Target:
             return
         if session.doomed:
             raise sql_error(3930)
-        if table.database.read_only:
+        if not table.database.writable:
             raise sql_error(3906, table.database.name)
 
 

@@ -33,7 +33,7 @@ def execute(node: Any, frame: Frame) -> None:
     if session.doomed:
         raise sql_error(3930)
     temporary = isinstance(getattr(node, "name", None), syntax.ObjectName) and node.name.name.startswith("#")
-    if session.database.read_only and not temporary and not isinstance(node, syntax.AlterDatabase):
+    if not session.database.writable and not temporary and not isinstance(node, syntax.AlterDatabase):
         raise sql_error(3906, session.database.name)
     try:
         if isinstance(node, (syntax.CreatePrincipal, syntax.AlterRole, syntax.Permission)) or (
@@ -194,24 +194,31 @@ def _put_schema(database: Database, key: str, entry: tuple[str, int, str] | None
 
 
 def _alter_database(node: syntax.AlterDatabase, session: Session, frame: Frame) -> None:
+    attribute: str
+    value: object
     if session.tx is not None:
         raise sql_error(226)
     database = session.engine.instance.databases.get((node.database or session.database.name).lower())
     if database is None or not security.has(session, "ALTER", None, database):
         raise sql_error(5011, node.database)
-    on = node.value == "ON"
+    if database.secondary:
+        raise unsupported("ALTER DATABASE on a secondary")
     if node.option in ("READ_ONLY", "READ_WRITE"):
-        database.read_only = node.option == "READ_ONLY"
-    elif node.option == "READ_COMMITTED_SNAPSHOT":
-        database.rcsi = on
-    elif node.option == "ALLOW_SNAPSHOT_ISOLATION":
-        database.allow_snapshot = on
+        attribute, value = "read_only", node.option == "READ_ONLY"
+    elif node.option in _SWITCHES:
+        attribute, value = _SWITCHES[node.option], node.value == "ON"
     elif node.option == "DELAYED_DURABILITY" and node.value in ("DISABLED", "ALLOWED", "FORCED"):
-        database.delayed_durability = node.value
+        attribute, value = "delayed_durability", node.value
     else:
         raise unsupported(f"ALTER DATABASE SET {node.option}")
+    before = getattr(database, attribute)
+    setattr(database, attribute, value)
+    session.current().ddl(
+        database, lambda: setattr(database, attribute, before), lambda replica: setattr(replica, attribute, value)
+    )
 
 
+_SWITCHES = {"READ_COMMITTED_SNAPSHOT": "rcsi", "ALLOW_SNAPSHOT_ISOLATION": "allow_snapshot"}
 _DROPS: dict[str, Callable[[syntax.Drop, Any, Transaction], bool]] = {
     "table": _drop_table,
     "index": _drop_index,

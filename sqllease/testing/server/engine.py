@@ -36,7 +36,9 @@ class Engine:
         user: str = "sa",
         password: str = "",
         collation: str = "SQL_Latin1_General_CP1_CI_AS",
+        name: str = "stand-in",
     ) -> None:
+        self.name = name
         self.clock = clock or ServerClock()
         self.scheduler = Scheduler(self.clock, seed)
         self.instance = Instance(self.clock, self.scheduler)
@@ -50,7 +52,6 @@ class Engine:
         silent.locks = _NoLocks(silent.scheduler)
         self.local = silent
         self.private = silent.create_database("tempdb", collation)
-        self.private.on_commit = lambda commit: self.private.log.clear()
         for name in ("master", "tempdb", database):
             if name.lower() not in self.instance.databases:
                 self.create_database(name, collation)

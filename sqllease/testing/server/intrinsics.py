@@ -138,7 +138,7 @@ def _database_property(session: Session, name: Value, what: Value) -> Value:
     if database is None:
         return None
     known: dict[str, Value] = {
-        "updateability": "READ_ONLY" if database.read_only else "READ_WRITE",
+        "updateability": "READ_WRITE" if database.writable else "READ_ONLY",
         "collation": database.collation,
         "status": "ONLINE",
         "useraccess": "MULTI_USER",
@@ -154,8 +154,8 @@ def _server_property(session: Session, what: Value) -> Value:
         "productlevel": "RTM",
         "edition": "Stand-in (in memory)",
         "engineedition": 3,
-        "servername": "stand-in",
-        "machinename": "stand-in",
+        "servername": session.engine.name,
+        "machinename": session.engine.name,
         "collation": "SQL_Latin1_General_CP1_CI_AS",
         "productmajorversion": "15",
         "ishadrenabled": 0,
@@ -243,7 +243,7 @@ _GLOBALS: dict[str, Callable[[Session], Value]] = {
     "@@SPID": lambda s: s.id,
     "@@OPTIONS": lambda s: s.options.bits,
     "@@LOCK_TIMEOUT": lambda s: s.options.lock_timeout,
-    "@@SERVERNAME": lambda s: "stand-in",
+    "@@SERVERNAME": lambda s: s.engine.name,
     "@@SERVICENAME": lambda s: "MSSQLSERVER",
     "@@DBTS": lambda s: s.database.rowversion.to_bytes(8, "big"),
     "@@IDENTITY": _identity,

@@ -300,6 +300,8 @@ def _property(action: str) -> Callable[[Call], int]:
         if table is None or not security.has(session, "ALTER", table):
             shown = f"{schema}.{table_name}"
             raise sql_error(15135, shown)
+        if not table.database.writable:
+            raise sql_error(3906, table.database.name)
         there = next((key for key in table.properties if key.lower() == name.lower()), None)
         if action == "add" and there is not None:
             raise sql_error(15233, name, schema, table_name)

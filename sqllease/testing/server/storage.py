@@ -6,6 +6,7 @@ Knows nothing of keys and locks beyond handing them on, and nothing of the state
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 from .clock import ServerClock
@@ -31,8 +32,12 @@ __all__ = [
 ]
 
 
+RESERVATION = 4000
+"""How many row versions the engine reserves at a time, in the log, before it hands them out."""
+
+
 class Database:
-    """``schemas`` and ``extra`` are the interpreter's. ``log`` has every commit; ``on_commit`` gets each at once."""
+    """``schemas`` and ``extra`` are the interpreter's. ``on_commit`` gets every commit at once; no log is kept here."""
 
     def __init__(self, instance: Instance, id: int, name: str, collation: str) -> None:
         self.instance = instance
@@ -40,29 +45,43 @@ class Database:
         self.name = name
         self.collation = collation
         self.read_only = False
+        self.secondary = False
+        """It only follows another instance's database."""
         self.rcsi = False
         self.allow_snapshot = False
         self.delayed_durability = "DISABLED"
         self.schemas: dict[str, Any] = {}
         self.tables: dict[tuple[str, str], Table] = {}
         self.extra: dict[str, Any] = {}
-        self.log: list[Commit] = []
         self.on_commit: Callable[[Commit], None] | None = None
         self.sequence = 0
         """The number of the last commit."""
         self.rowversion = 2000
+        self.reserved = self.rowversion + RESERVATION
+        """What a replica of the database has to assume to have been handed out."""
         self._snapshots: dict[int, int] = {}  # commit number -> how many read it
 
     def next_rowversion(self) -> bytes:
         """Rises with every call, also when the transaction is rolled back; values that end in byte 00 are skipped."""
         self.rowversion += 1 if (self.rowversion + 1) % 256 else 2
+        if self.rowversion > self.reserved:
+            self.reserved += RESERVATION
         return self.rowversion.to_bytes(8, "big")
+
+    @property
+    def writable(self) -> bool:
+        return not (self.read_only or self.secondary)
 
     def table(self, schema: str, name: str) -> Table | None:
         return self.tables.get((schema.lower(), name.lower()))
 
     def by_id(self, number: int) -> Table:
-        return next(table for table in self.tables.values() if table.id == number)
+        found = self._find(number)
+        assert found is not None
+        return found
+
+    def _find(self, number: int) -> Table | None:
+        return next((table for table in self.tables.values() if table.id == number), None)
 
     def create_table(self, tx: Transaction, table: Table) -> None:
         """Add a table, complete with its indexes and checks."""
@@ -105,11 +124,18 @@ class Database:
 
     # --- the log ---------------------------------------------------------------------------------
 
-    def append(self, commit: Commit) -> None:
-        self.sequence = commit.sequence
-        self.log.append(commit)
-        if self.on_commit is not None:
-            self.on_commit(commit)
+    def copy(self, other: Database) -> None:
+        """Become what is committed in another instance's database, with all counters. It has no open DDL."""
+        self.read_only, self.rcsi, self.allow_snapshot = other.read_only, other.rcsi, other.allow_snapshot
+        self.delayed_durability = other.delayed_durability
+        self.schemas, self.extra = dict(other.schemas), deepcopy(other.extra)
+        self.sequence, self.rowversion, self.reserved = other.sequence, other.rowversion, other.reserved
+        self.tables = {place: table.copy(self) for place, table in other.tables.items()}
+        for source, table in zip(other.tables.values(), self.tables.values(), strict=True):
+            table.counters = source.counters
+            for record in source.records():
+                row = record.visible(other.sequence, None)
+                self._apply_row(table, RowImage(table.id, record.key, row), other.sequence)
 
     def apply(self, commit: Commit) -> None:
         """Take over a commit of another instance's database, in the order of its log. Readers here use snapshots."""
@@ -118,8 +144,12 @@ class Database:
                 self._apply_row(self.by_id(change.table), change, commit.sequence)
             else:
                 change.redo(self)
+        for number, counters in commit.counters:
+            if (found := self._find(number)) is not None:  # else the commit dropped it
+                found.counters = counters
         self.rowversion = max(self.rowversion, commit.rowversion)
-        self.append(commit)
+        self.reserved = max(self.reserved, commit.reserved)
+        self.sequence = commit.sequence
 
     def _apply_row(self, table: Table, change: RowImage, sequence: int) -> None:
         record = table.clustered.entries.get(change.key) or Record(change.key)

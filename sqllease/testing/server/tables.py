@@ -13,7 +13,7 @@ from .conversion import convert
 from .indexes import Bound, Index, Key, Record, Row
 from .reading import Access, locking_walk, walk
 from .sqltypes import SqlError, SqlType, Value, nvarchar
-from .transactions import Transaction
+from .transactions import Counters, Transaction
 
 if TYPE_CHECKING:
     from .storage import Database
@@ -122,6 +122,19 @@ class Table:
         record = self.clustered.entries.get(key)
         return record.row if record is not None else None
 
+    def records(self) -> set[Record]:
+        """All, also those that are only there for a transaction or a snapshot."""
+        return {*self.clustered.entries.values(), *self.versioned}
+
+    @property
+    def counters(self) -> Counters:
+        """What a replica of the table has to go on from."""
+        return self.identity_last, self._number
+
+    @counters.setter
+    def counters(self, counters: Counters) -> None:
+        self.identity_last, self._number = counters
+
     def row_count(self) -> int:
         return sum(record.row is not None for record in self.clustered.entries.values())
 
@@ -199,7 +212,7 @@ class Table:
         return self.identity_last
 
     def _check_writable(self) -> None:
-        if self.database.read_only:
+        if not self.database.writable:
             raise SqlError(3906, f'Failed to update database "{self.database.name}" because the database is read-only.')
 
     def _prepare(self, tx: Transaction) -> None:

@@ -33,6 +33,10 @@ class SchemaChange:
     redo: Callable[[Database], object]
 
 
+Counters = tuple[int | None, int]
+"""A table's: the last identity value, the last row number."""
+
+
 @dataclass(frozen=True, slots=True)
 class Commit:
     """One committed transaction, as far as it concerns one database. ``changes`` are in their order."""
@@ -41,6 +45,10 @@ class Commit:
     changes: tuple[RowImage | SchemaChange, ...]
     rowversion: int
     """The database's counter at the commit."""
+    reserved: int = 0
+    """How far the counter was reserved at the commit."""
+    counters: tuple[tuple[int, Counters], ...] = ()
+    """Of the tables that it changed, by id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +138,8 @@ class Transaction(Owner):
 
     def snapshot(self, database: Database) -> int:
         """The last commit that a versioned read sees: one for the transaction under SNAPSHOT, else the statement's."""
+        if database.secondary:  # everything is mapped to snapshot isolation there, whatever the database's options
+            return _open(self._snapshots, database)
         if self.isolation != "SNAPSHOT":
             return _open(self._statement_snapshots, database)
         if self._began_as != "SNAPSHOT":
@@ -218,9 +228,17 @@ class Transaction(Owner):
         for record in changed:
             record.stamp = sequences[self._records[record].database]
         for database, sequence in sequences.items():
-            logged = tuple(change.logged() for change in self._log if change.database is database)
-            database.append(Commit(sequence, logged, database.rowversion))
+            database.sequence = sequence
+            if database.on_commit is not None:
+                database.on_commit(self._logged(database))
         self._finish(changed)
+
+    def _logged(self, database: Database) -> Commit:
+        changes = [change for change in self._log if change.database is database]
+        tables = {change.table: None for change in changes if isinstance(change, _RowUndo)}
+        counters = tuple((table.id, table.counters) for table in tables)
+        logged = tuple(change.logged() for change in changes)
+        return Commit(database.sequence, logged, database.rowversion, database.reserved, counters)
 
     def rollback(self) -> None:
         self.undo_to(0)
