@@ -968,7 +968,6 @@ def test_a_commit_is_handed_on_as_it_happens_and_a_rollback_is_not(world: World)
     assert [commit.sequence for commit in seen] == [world.database.sequence]
 
 
-
 def test_a_reader_of_the_replica_keeps_its_snapshot_while_commits_arrive(world: World) -> None:
     replica = replica_of(world)
     replica.database.allow_snapshot = True

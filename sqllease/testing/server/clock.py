@@ -29,12 +29,17 @@ class Handle:
 class ServerClock:
     """UTC in ticks of 100 ns. All may be called from any thread, ``run_due`` in the engine's only."""
 
-    def __init__(self) -> None:
+    def __init__(self, like: ServerClock | None = None) -> None:
+        """like: a clock that shows the same time."""
+        self.followers: list[ServerClock] = []
+        """Clocks that are moved, frozen and thawed along with this one, each from the time that it shows."""
         self.on_change: Callable[[], None] | None = None
         """Set by the owner of the engine's thread; called, from any thread, when ``next_due`` may have changed."""
         self._lock = threading.RLock()
         self._start = EPOCH_TICKS + time.time_ns() // 100 - time.monotonic_ns() // 100
         self._frozen: int | None = None
+        if like is not None:
+            self._start, self._frozen = like._start, like._frozen
         self._timers: list[tuple[int, int, Handle]] = []
         self._numbers = itertools.count()
 
@@ -52,19 +57,32 @@ class ServerClock:
             self._start += ticks
             if self._frozen is not None:
                 self._frozen += ticks
+        for clock in self.followers:
+            clock.advance(seconds)
         self._changed()
 
     def freeze(self) -> None:
         """From now on only ``advance`` moves the clock."""
+        self._freeze(time.monotonic_ns() // 100)
+
+    def _freeze(self, instant: int) -> None:
         with self._lock:
-            self._frozen = self.ticks()
+            if self._frozen is None:
+                self._frozen = self._start + instant
+        for clock in self.followers:
+            clock._freeze(instant)
 
     def thaw(self) -> None:
         """Go on from the frozen time."""
+        self._thaw(time.monotonic_ns() // 100)
+
+    def _thaw(self, instant: int) -> None:
         with self._lock:
             if self._frozen is not None:
-                self._start = self._frozen - time.monotonic_ns() // 100
+                self._start = self._frozen - instant
                 self._frozen = None
+        for clock in self.followers:
+            clock._thaw(instant)
         self._changed()
 
     def call_at(self, due: int, callback: Callable[[], None]) -> Handle:

@@ -29,7 +29,9 @@ class Host(Protocol):
     engine: Engine
     log: RequestLog
     faults: Faults
-    loop: asyncio.AbstractEventLoop
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop: ...
 
 
 class Outcome(Enum):

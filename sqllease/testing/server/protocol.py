@@ -44,6 +44,9 @@ class LinkHost(Host, Protocol):
     links: set[Link]
     tls_context: ssl.SSLContext | None
 
+    def route(self, session: Session) -> tuple[str, int] | None:
+        """Host and port where a client that has just logged in has to log in instead."""
+
 
 class Link(asyncio.Protocol):
     """The server's end of one TCP connection. All methods run in the server's thread."""
@@ -165,7 +168,8 @@ class Link(asyncio.Protocol):
                 self._session = self._host.engine.login(login.request)
                 entry.session = self._session.id
                 self._host.log.finish(entry, [], Work())
-                self._send(login_tokens(self._session.database.name, login.packet_size))
+                route = self._host.route(self._session)
+                self._send(login_tokens(self._session.database.name, login.packet_size, route))
                 self._packet_size = login.packet_size
             self._receive = self._request
         except SqlError as error:

@@ -72,6 +72,10 @@ class Database:
     def writable(self) -> bool:
         return not (self.read_only or self.secondary)
 
+    def go_on(self, rowversion: int) -> None:
+        """Count on from here, with a new reservation."""
+        self.rowversion, self.reserved = rowversion, rowversion + RESERVATION
+
     def table(self, schema: str, name: str) -> Table | None:
         return self.tables.get((schema.lower(), name.lower()))
 
@@ -180,6 +184,10 @@ class Instance:
         """For transactions, tables, indexes and whatever needs a number of its own."""
         self._last_id += 1
         return self._last_id
+
+    def skip_ids(self, other: Instance) -> None:
+        """Never give a number that the other instance has given until now."""
+        self._last_id = max(self._last_id, other._last_id)
 
     def create_database(self, name: str, collation: str = "SQL_Latin1_General_CP1_CI_AS") -> Database:
         database = self.databases[name.lower()] = Database(self, self.new_id(), name, collation)

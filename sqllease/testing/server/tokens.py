@@ -42,8 +42,11 @@ def database_changed(new: str, old: str) -> bytes:
     return environment(1, b_varchar(new), b_varchar(old)) + told
 
 
-def login_tokens(database: str, packet_size: int) -> bytes:
-    """What answers a login that succeeded, in the order that SQL Server uses; no feature is acknowledged."""
+def login_tokens(database: str, packet_size: int, route: tuple[str, int] | None = None) -> bytes:
+    """What answers a login that succeeded, in the order that SQL Server uses; no feature is acknowledged.
+
+    route: host and port of the server to log in to instead (2.2.7.9, type 20).
+    """
     acknowledged = b"\x01" + bytes.fromhex("74000004") + b_varchar("Microsoft SQL Server") + bytes((13, 0, 0x03, 0xE8))
     return b"".join(
         (
@@ -53,9 +56,15 @@ def login_tokens(database: str, packet_size: int) -> bytes:
             message(0xAB, 5703, "Changed language setting to us_english.", 0, 1, "", 1),
             struct.pack("<BH", 0xAD, len(acknowledged)) + acknowledged,
             environment(4, b_varchar(str(packet_size)), b_varchar("4096")),
+            _routing(*route) if route is not None else b"",
             done(0),
         )
     )
+
+
+def _routing(host: str, port: int) -> bytes:
+    value = struct.pack("<BH", 0, port) + us_varchar(host)
+    return environment(20, struct.pack("<H", len(value)) + value, bytes(2))
 
 
 class Answer:
