@@ -72,14 +72,12 @@ class Hints:
         MERGE under HOLDLOCK, which keeps shared ones (that is why it deadlocks without UPDLOCK)."""
         level = self.isolation or session.options.isolation
         database = session.database
-        if database.secondary and not target:  # hints are ignored there
-            return Access("snapshot")
         locking = bool(target or self.flags & {"UPDLOCK", "XLOCK"})
         if "READPAST" in self.flags:
             versioned = level == "READ COMMITTED" and database.rcsi and "READCOMMITTEDLOCK" not in self.flags
             if level not in ("READ COMMITTED", "REPEATABLE READ") or (versioned and not locking):
                 raise sql_error(650)
-        if level == "SNAPSHOT" and not (database.allow_snapshot or database.secondary):
+        if level == "SNAPSHOT" and not database.allow_snapshot:
             raise sql_error(3952, database.name)
         serial = level == "SERIALIZABLE"
         keep = serial or level == "REPEATABLE READ"

@@ -68,6 +68,11 @@ class Replication:
         self._flow()
 
     @property
+    def pending(self) -> int:
+        """How many commits are on their way."""
+        return len(self._pending)
+
+    @property
     def caught_up(self) -> bool:
         return not self._pending
 

@@ -18,8 +18,8 @@ from .errortexts import sql_error
 from .expressions import bind, coerce
 from .scopes import Binder, BoundRows, Frame, Named, OutColumn, Row, Scope, out_column
 from .sqltypes import unsupported
+from .storage import Access, Table
 from .storage import Bound as StorageBound
-from .storage import Table
 
 Each = Callable[[Frame], Iterator[None]]
 _AFTER_NULL = StorageBound((None,), inclusive=False)
@@ -117,7 +117,10 @@ class TableLeaf(Leaf):
     def pairs(self, frame: Frame, path: Path, backwards: bool) -> Iterator[tuple[Any, Row]]:
         session, table = frame.session, self.find(frame)
         tx = session.transaction_for(table)
-        access = self.hints.access(session, target=self.target)
+        if table.database.secondary:
+            access = Access("snapshot")  # every query is mapped to it there, and hints are ignored
+        else:
+            access = self.hints.access(session, target=self.target)
         index = path.index
         if table is not self.shape:
             index = next(i for i in (table.clustered, *table.indexes) if i.id == index.id)
