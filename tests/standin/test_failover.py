@@ -134,9 +134,14 @@ def test_a_secondary_that_goes_away_costs_the_primary_nothing(server: LocalSqlSe
     server.stop_secondary()
     assert server.engine.default.on_commit is None
     kept.execute("UPDATE dbo.t SET n = 11")
+    kept.execute("CREATE USER ann WITHOUT LOGIN")
+    kept.execute("CREATE SCHEMA shop AUTHORIZATION ann")
     assert refuses(server.replica)
     server.rejoin()
     assert server.replica.execute(ROWS) == [(1, 11)]
+    assert (
+        server.replica.execute("SELECT SCHEMA_NAME(SCHEMA_ID(N'shop')), DATABASE_PRINCIPAL_ID(N'ann')")[0][0] == "shop"
+    )
     kept.close()
 
 
@@ -280,9 +285,13 @@ def test_identities_row_numbers_and_object_ids_go_on(server: LocalSqlServer) -> 
     server.execute("CREATE TABLE dbo.heap (id int IDENTITY(1, 1), n int)")
     server.execute("INSERT dbo.heap (n) VALUES (1), (2), (2)")
     server.failover()
-    server.execute("INSERT dbo.heap (n) VALUES (2); CREATE TABLE dbo.later (a int)")
+    server.failover()
+    server.failover()
+    server.execute("INSERT dbo.heap (n) VALUES (2)")
     assert server.execute("SELECT id, n FROM dbo.heap ORDER BY id") == [(1, 1), (2, 2), (3, 2), (4, 2)]
-    assert server.execute("SELECT COUNT(DISTINCT object_id), COUNT(*) FROM sys.tables") == [(3, 3)]
+    many = "; ".join(f"CREATE TABLE dbo.later{number} (a int)" for number in range(50))
+    server.execute(f"BEGIN TRAN; {many}; COMMIT")
+    assert server.execute("SELECT COUNT(DISTINCT object_id) FROM sys.tables") == [(52,)]
     server.execute("TRUNCATE TABLE dbo.heap")
     server.failover()
     server.execute("INSERT dbo.heap (n) VALUES (5)")

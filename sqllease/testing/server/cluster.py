@@ -18,7 +18,7 @@ class Cluster:
         self.routing = True
         self.replication = Replication(primary.engine, secondary.engine)
         for endpoint in (primary, secondary):
-            endpoint.router = lambda session, at=endpoint: self._route(session, at)
+            endpoint.router = self._route
         self._relate_clocks()
 
     @property
@@ -31,10 +31,10 @@ class Cluster:
         self.primary.clock.followers = [self.secondary.clock]
         self.secondary.clock.followers = []
 
-    def _route(self, session: Session, at: Endpoint) -> tuple[str, int] | None:
-        """Read intent on a replicated database goes to the secondary, as long as there is one."""
+    def _route(self, session: Session) -> tuple[str, int] | None:
+        """Read intent on a database that somebody follows goes to who follows."""
         wanted = self.routing and session.requested.read_only and session.database.on_commit is not None
-        return (HOST, self.secondary.port) if wanted and at is self.primary else None
+        return (HOST, self.secondary.port) if wanted else None
 
     async def open(self) -> None:
         await self.primary.open()

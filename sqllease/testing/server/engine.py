@@ -38,7 +38,7 @@ class Engine:
         collation: str = "SQL_Latin1_General_CP1_CI_AS",
         name: str = "stand-in",
     ) -> None:
-        self.name = name
+        self.name: str = name
         self.clock = clock or ServerClock()
         self.scheduler = Scheduler(self.clock, seed)
         self.instance = Instance(self.clock, self.scheduler)

@@ -41,7 +41,6 @@ class Replication:
         self._changed = threading.Condition()
         self._timer: Handle | None = None
         target.logins = source.logins
-        target.instance.skip_ids(source.instance)
         for name, database in source.instance.databases.items():
             if name not in _SYSTEM:
                 self._follow(database, target.instance.databases[name])
