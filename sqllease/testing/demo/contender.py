@@ -16,7 +16,7 @@ from sqllease import LeaseError, LeaseOptions, LeaseStore, SqlLease
 CONNECTION_VARIABLE = "SQLLEASE_DEMO_CONNECTION"
 DURATION_S = 3.0
 POLL_S = 0.3
-STEPS = 5
+STEPS = 4
 
 
 def say(what: str, **details: object) -> None:
