@@ -33,6 +33,7 @@ ANSWER_COLUMNS = (
     "SeenMetadata",
 )
 INFO_COLUMNS = ANSWER_COLUMNS[7:]
+FENCE_COLUMNS = ("FencedVersion", "Unexpired")
 REPLICA_COLUMNS = ("Updateability", "ShownName", "ShownOwner", "ShownAcquiredAt", "ShownVersion")
 
 

@@ -127,6 +127,12 @@ class LeaseBase:
         return belief.tenure.token if belief.tenure is not None and self.held else None
 
     @property
+    def tenure(self) -> str | None:
+        """The exact beginning of the present tenure, as the server wrote it: what ``fence_script()`` wants. Opaque."""
+        tenure = self._belief.tenure if self._here else None
+        return None if tenure is None else tenure.began
+
+    @property
     def confirmed(self) -> bool | None:
         """None without a replica; else whether the replica has shown the present tenure."""
         tenure = self._belief.tenure

@@ -29,6 +29,11 @@ def grant_script(schema: str = "lease", table: str = "Leases", *, role: str = "s
     return script("grant", TableName(schema, table), role=role)
 
 
+def fence_script(schema: str = "lease", table: str = "Leases") -> str:
+    """T-SQL for a transaction of your own: throws when the tenure is over, else keeps it from being taken over."""
+    return script("fence_script", TableName(schema, table))
+
+
 def drop_script(schema: str = "lease", table: str = "Leases") -> str:
     """T-SQL that removes the table with every lease in it, and leaves the schema. Safe to run again."""
     return script("drop", TableName(schema, table))

@@ -10,15 +10,18 @@ from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from . import journal
+from . import fence, journal
 from .base import LeaseBase
 from .errors import LeaseError, LeaseLost, LeaseNotAcquired
 from .hold import HoldBase, Outcome, Terms, claim, entered, not_acquired
 from .keepalive import KeepAlive
 from .options import Seconds, seconds
 from .pacing import next_try
+
+if TYPE_CHECKING:
+    import pyodbc
 
 T = TypeVar("T")
 
@@ -36,6 +39,16 @@ class Hold(HoldBase):
     def extend(self, duration: Seconds) -> None:
         """Renews for ``duration`` from now instead of the lease's own, once. Never shortens. Errors as ``ensure``."""
         self._renew(duration)
+
+    def fence(self, connection: pyodbc.Connection | pyodbc.Cursor) -> None:
+        """As ``SqlLease.fence``, for the tenure that this hold was entered with."""
+        self.check()
+        fence.check(fence.Fence(self.lease, self._began), connection)
+
+    def fenced(self, connection: pyodbc.Connection) -> AbstractContextManager[pyodbc.Cursor]:
+        """As ``SqlLease.fenced``, for the tenure that this hold was entered with."""
+        self.check()
+        return fence.transaction(self.lease, self._began, connection)
 
     def renew_blocking(self) -> bool:
         """For the keep-alive."""

@@ -12,6 +12,7 @@ from .calls import Acquire, Release, Renew
 from .clock import SYSTEM_CLOCK, Clock
 from .connection import Connect
 from .errors import LeaseInUse, LeaseStoreError
+from .fence import Fencing
 from .hold import Terms
 from .holding import Holdable
 from .options import LeaseOptions, Seconds
@@ -21,7 +22,7 @@ from .store import LeaseStore
 _DEFAULTS = LeaseOptions()
 
 
-class SqlLease(Holdable):
+class SqlLease(Holdable, Fencing):
     """One owner of one named lease in a SQL Server table.
 
     connection: an ODBC connection string, a callable that returns a new pyodbc connection, or a LeaseStore to share

@@ -6,11 +6,11 @@ Functions for those who have no ``LeaseStore`` at hand; a store has the same as 
 from __future__ import annotations
 
 from .connection import Connect
-from .ddl import create_script, drop_script, grant_script
+from .ddl import create_script, drop_script, fence_script, grant_script
 from .store import LeaseStore
 from .verification import Check
 
-__all__ = ["Check", "create_script", "drop_script", "ensure_created", "grant_script", "verify"]
+__all__ = ["Check", "create_script", "drop_script", "ensure_created", "fence_script", "grant_script", "verify"]
 
 
 def ensure_created(connection: str | Connect, schema: str = "lease", table: str = "Leases") -> None:

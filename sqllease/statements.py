@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
-from .answers import ANSWER_COLUMNS, INFO_COLUMNS, REPLICA_COLUMNS
+from .answers import ANSWER_COLUMNS, FENCE_COLUMNS, INFO_COLUMNS, REPLICA_COLUMNS
 from .names import LEASE_NAME_UNITS, METADATA_UNITS, OWNER_ID_UNITS, TableName, resting_owner
 from .options import LeaseOptions
 
@@ -115,6 +115,10 @@ class Statements:
             _text(resting_owner(owner_id), OWNER_ID_UNITS),
             *_split(options.hold_at_least if rest else 0.0),
         )
+
+    def fence(self, name: str, owner_id: str, tenure: str) -> Statement:
+        """The row of this tenure, locked until the end of the transaction that the caller has open."""
+        return self._bind(self._text(("fence",), 0), FENCE_COLUMNS, *_key(name, owner_id, tenure))
 
     def look(self, name: str) -> Statement:
         """One row as a replica shows it, with what the database says of its role."""

@@ -101,4 +101,6 @@ class LeaseTable:
 
 
 def _with_read_intent(connection: str | Connect) -> str | Connect:
-    return with_default(connection, "ApplicationIntent", "ReadOnly") if isinstance(connection, str) else connection
+    if isinstance(connection, str) and connection.strip():
+        return with_default(connection, "ApplicationIntent", "ReadOnly")
+    return connection

@@ -67,11 +67,9 @@ class AsyncConnection:
         (the statement may well have been executed), and a way to ask.
         """
         job = self._thread.submit(lambda: self._inner.ask(prepare(), command_timeout))
-        answer = asyncio.wrap_future(job)
         try:
-            return await asyncio.shield(answer)
+            return await asyncio.wrap_future(job)  # a job that runs is not touched when the task is cancelled
         except asyncio.CancelledError:
-            answer.add_done_callback(lambda late: late.cancelled() or late.exception())  # else asyncio complains of it
             self._abandoned = True
             follower = behind(lambda: self._follow(job, command_timeout, too_late))
             await wait_a_moment(follower)
@@ -79,7 +77,7 @@ class AsyncConnection:
 
     async def do(self, job: Callable[[Connection], T]) -> T:
         """Any other piece of sync work on the connection's thread; it is not stopped in the middle."""
-        return await asyncio.shield(asyncio.wrap_future(self._thread.submit(job, self._inner)))
+        return await asyncio.wrap_future(self._thread.submit(job, self._inner))
 
     @property
     def usable(self) -> bool:
@@ -94,6 +92,7 @@ class AsyncConnection:
     def drop(self) -> None:
         """Closes the connection on its thread, behind what is running there; never waits, never raises."""
         if not self._abandoned:
+            self._abandoned = True
             self._close()
 
     def _close(self) -> None:
@@ -134,6 +133,7 @@ def ask_once(connector: Connector, login_timeout: int, statement: Statement, com
 def behind(job: Callable[[], object]) -> Future[None]:
     """Runs the job on a thread of its own, behind the back of every loop; its errors are nobody's."""
     ended: Future[None] = Future()
+    ended.set_running_or_notify_cancel()  # who waits for it may leave, and it goes on
 
     def run() -> None:
         try:
@@ -149,7 +149,7 @@ def behind(job: Callable[[], object]) -> Future[None]:
 async def wait_a_moment(job: Future[None]) -> None:
     """Waits for what runs behind, at most a second: a cancelled caller should not wait longer."""
     with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(job)), CANCEL_PATIENCE_S)
+        await asyncio.wait_for(asyncio.wrap_future(job), CANCEL_PATIENCE_S)
 
 
 async def _open(connector: Connector, login_timeout: int, thread: ThreadPoolExecutor) -> Connection:

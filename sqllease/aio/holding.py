@@ -11,17 +11,19 @@ from abc import abstractmethod
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sqllease import journal
 from sqllease.base import LeaseBase
 from sqllease.errors import LeaseError, LeaseLost, LeaseNotAcquired
+from sqllease.fence import Fence
 from sqllease.hold import HoldBase, Outcome, Terms, claim, entered, not_acquired
 from sqllease.keepalive import KeepAlive
 from sqllease.lost import Lost
 from sqllease.options import Seconds, seconds
 from sqllease.pacing import next_try
 
+from . import fence
 from .connection import behind
 
 T = TypeVar("T")
@@ -66,6 +68,16 @@ class AsyncHold(HoldBase):
     async def extend(self, duration: Seconds) -> None:
         """Renews for ``duration`` from now instead of the lease's own, once. Never shortens. Errors as ``ensure``."""
         await self._renew(duration)
+
+    async def fence(self, connection: Any) -> None:
+        """As ``AsyncSqlLease.fence``, for the tenure that this hold was entered with."""
+        self.check()
+        await fence.check(Fence(self.lease, self._began), connection)
+
+    def fenced(self, connection: Any) -> AbstractAsyncContextManager[Any]:
+        """As ``AsyncSqlLease.fenced``, for the tenure that this hold was entered with."""
+        self.check()
+        return fence.transaction(self.lease, self._began, connection)
 
     def renew_blocking(self) -> bool:
         """For the keep-alive's thread."""

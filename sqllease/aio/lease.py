@@ -21,6 +21,7 @@ from sqllease.options import LeaseOptions, Seconds
 from sqllease.replica import Confirmation
 from sqllease.shell import perform
 
+from .fence import AsyncFencing
 from .holding import AsyncHoldable
 from .store import AsyncLeaseStore
 from .turns import Turns
@@ -28,7 +29,7 @@ from .turns import Turns
 _DEFAULTS = LeaseOptions()
 
 
-class AsyncSqlLease(AsyncHoldable):
+class AsyncSqlLease(AsyncHoldable, AsyncFencing):
     """One owner of one named lease, for asyncio. Arguments, answers and errors as those of ``SqlLease``, with
     ``await`` before the verbs.
 

@@ -107,7 +107,7 @@ _RED, _INK = "#c8102e", "#222222"
 def as_svg(timelines: Sequence[Timeline]) -> str:
     """All timelines below each other, overlaps in red."""
     width = _LEFT + round(max(timeline.end for timeline in timelines) * _SECOND) + 40
-    width = max(width, 640)
+    width = max(width, 720)
     heights = [_TOP + _ROW * (len(timeline.lanes) + 2) + 20 for timeline in timelines]
     root = ET.Element(
         "svg",
