@@ -168,7 +168,7 @@ class TestDeclaredTypes:
                 assert lease.try_acquire()
                 assert lease.try_renew()
                 assert lease.try_release()
-        for statement in ("MERGE INTO", "UPDATE t", "DELETE t"):
+        for statement in ("MERGE INTO", "Move the expiry", "Give one tenure back"):
             declared = {request.parameters for request in requests_of(server, statement) if request.parameters}
             assert len(declared) == 1
 

@@ -20,6 +20,7 @@ from sqllease.names import (
     new_owner_id,
     quote_identifier,
     quote_literal,
+    resting_owner,
 )
 from tests.unit.sqltext import ODD_NAMES
 
@@ -103,6 +104,34 @@ def test_no_owner_id_can_equal_the_owner_of_a_resting_row() -> None:
     assert RESTING_MARK == "\x01"
     with pytest.raises(LeaseValueError):
         check_owner_id(RESTING_MARK + "me")
+
+
+@pytest.mark.parametrize(
+    ("owner", "resting"),
+    [
+        ("me", "\x01me"),
+        ("o" * 127, "\x01" + "o" * 127),
+        ("o" * 128, "\x01" + "o" * 127),
+        ("o" * 126 + LOCK, "\x01" + "o" * 126),  # cut between characters, never through one
+        ("o" * 125 + LOCK + "o", "\x01" + "o" * 125 + LOCK),
+        ("o" * 126 + " o", "\x01" + "o" * 126),  # the table refuses a blank at the end
+        ("o" + "\u3000" * 126 + "o", "\x01o"),
+    ],
+    ids=["short", "127", "128", "emoji at the cut", "emoji before it", "blank at the cut", "many blanks"],
+)
+def test_the_owner_of_a_resting_row_is_who_held_it_cut_to_the_column(owner: str, resting: str) -> None:
+    assert check_owner_id(owner) == owner
+    assert resting_owner(owner) == resting
+
+
+@given(st.text(alphabet=st.sampled_from(["n", " ", LOCK]), max_size=126))
+def test_the_owner_of_a_resting_row_always_fits_the_column_and_ends_in_no_blank(middle: str) -> None:
+    owner = ("n" + middle).encode("utf-16-le")[:252].decode("utf-16-le", errors="ignore") + "no"
+    resting = resting_owner(check_owner_id(owner))
+    assert len(resting.encode("utf-16-le")) // 2 <= 128
+    assert resting == resting.rstrip()
+    assert owner.startswith(resting.removeprefix(RESTING_MARK))
+    assert len(resting) > 1
 
 
 @pytest.mark.parametrize("metadata", [None, "", " padded ", "m" * 1024, LOCK * 512, "two\nlines", "cafe\u0301"])
