@@ -28,19 +28,24 @@ def _who(info: LeaseInfo | None) -> str:
 
 def acquired(name: str, owner: str, done: Done, token: int) -> None:
     """A new tenure has begun."""
+    if not log.isEnabledFor(logging.INFO):
+        return
     origin = "free" if done.previous_owner is None else f"taken over from {done.previous_owner!r}"
     log.info("lease %r: acquired by %s until %s, token %d (%s)", name, owner, _until(done.expires_at), token, origin)
 
 
 def refreshed(name: str, owner: str, done: Done) -> None:
     """An acquire or renew has prolonged the tenure."""
-    log.debug("lease %r: renewed by %s until %s", name, owner, _until(done.expires_at))
+    if log.isEnabledFor(logging.DEBUG):
+        log.debug("lease %r: renewed by %s until %s", name, owner, _until(done.expires_at))
 
 
 def refused(name: str, owner: str, holder: LeaseInfo, before: LeaseInfo | None) -> None:
     """Another owner has it; INFO when that is another one than at the last try."""
     changed = before is not None and before.owner_id != holder.owner_id
-    log.log(logging.INFO if changed else logging.DEBUG, "lease %r: not acquired by %s: %s", name, owner, _who(holder))
+    level = logging.INFO if changed else logging.DEBUG
+    if log.isEnabledFor(level):
+        log.log(level, "lease %r: not acquired by %s: %s", name, owner, _who(holder))
 
 
 def lost(name: str, owner: str, seen: LeaseInfo | None) -> None:

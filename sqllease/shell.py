@@ -61,20 +61,34 @@ def ask(call: Call, store: LeaseStore) -> Verdict:
     if call.void:
         return Verdict(False)
     call.begin()
-    fault: Fault
-    options = call.options
+    policy = call.policy()
+    failed: Retry | None
     try:
-        for attempt in Retrying(**call.policy(), sleep=time.sleep):
+        return _attempt(call, store)
+    except Retry as retry:
+        failed = retry
+    # Only now tenacity, which would be a third of the work of each call. Its first attempt is the one that has failed.
+    fault: Fault
+    try:
+        for attempt in Retrying(**policy, sleep=time.sleep):
             with attempt:
-                return store.ask(
-                    call.prepare,
-                    call.settle,
-                    command_timeout=options.command_timeout,
-                    login_timeout=options.login_timeout,
-                    patience=call.left,
-                )
+                if failed is not None:
+                    first, failed = failed, None
+                    raise first
+                return _attempt(call, store)
         raise AssertionError("tenacity ended without an outcome")
     except Retry as retry:
         fault = retry.fault
     # Outside the handler, so that the driver's trouble hangs on no chain.
     return call.exhausted(fault)
+
+
+def _attempt(call: Call, store: LeaseStore) -> Verdict:
+    options = call.options
+    return store.ask(
+        call.prepare,
+        call.settle,
+        command_timeout=options.command_timeout,
+        login_timeout=options.login_timeout,
+        patience=call.left,
+    )

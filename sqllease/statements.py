@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
+from typing import TypeAlias
 
 from .answers import ANSWER_COLUMNS, FENCE_COLUMNS, INFO_COLUMNS, REPLICA_COLUMNS
 from .names import LEASE_NAME_UNITS, METADATA_UNITS, OWNER_ID_UNITS, TableName, resting_owner
 from .options import LeaseOptions
+
+Parameter: TypeAlias = tuple[str | int, int | None]
+"""A value, and the UTF-16 units that a text is declared with, None for a number."""
 
 TENURE_UNITS = 34
 """``2026-11-29T14:00:00.1234567+00:00`` and one to spare."""
@@ -47,13 +51,19 @@ def render(*names: str, **values: object) -> str:
     return re.sub(r"\$\((\w+)\)", lambda match: str(values[match[1]]), text)
 
 
-def _split(seconds: float) -> tuple[int, int]:
+@lru_cache(maxsize=64)
+def _split(seconds: float) -> tuple[Parameter, Parameter]:
     """Whole seconds and microseconds: DATEADD takes an int."""
-    return divmod(round(seconds * 1_000_000), 1_000_000)
+    whole, micro = divmod(round(seconds * 1_000_000), 1_000_000)
+    return _number(whole), _number(micro)
 
 
-def _text(value: str, units: int) -> tuple[str, int]:
+def _text(value: str, units: int) -> Parameter:
     return value, units
+
+
+def _number(value: int) -> Parameter:
+    return value, None
 
 
 class Statements:
@@ -89,12 +99,12 @@ class Statements:
             _text(name, LEASE_NAME_UNITS),
             _text(owner_id, OWNER_ID_UNITS),
             _text(metadata or "", METADATA_UNITS),
-            int(metadata is not None),
+            _number(int(metadata is not None)),
             *_split(options.duration),
             *_split(options.hold_at_least),
             *_split(options.takeover_grace),
             _text(last or "", TENURE_UNITS),
-            int(keep),
+            _number(int(keep)),
         )
 
     def renew(self, name: str, owner_id: str, tenure: str, options: LeaseOptions) -> Statement:
@@ -148,7 +158,9 @@ class Statements:
         """DELETE of at most ``limit`` rows that have been expired for ``older_than`` seconds; the answer is how
         many.
         """
-        return self._bind(self._text(("prelude", "purge"), lock_timeout), ("Deleted",), *_split(older_than), limit)
+        return self._bind(
+            self._text(("prelude", "purge"), lock_timeout), ("Deleted",), *_split(older_than), _number(limit)
+        )
 
     def _text(self, rooms: tuple[str, ...], lock_timeout: float, **values: object) -> str:
         key = (rooms, lock_timeout, *values.values())
@@ -158,14 +170,10 @@ class Statements:
             )
         return self._texts[key]
 
-    def _bind(self, text: str, columns: tuple[str, ...], *parameters: tuple[str, int] | int) -> Statement:
-        return Statement(
-            text,
-            tuple(parameter[0] if isinstance(parameter, tuple) else parameter for parameter in parameters),
-            tuple(parameter[1] if isinstance(parameter, tuple) else None for parameter in parameters),
-            columns,
-        )
+    def _bind(self, text: str, columns: tuple[str, ...], *parameters: Parameter) -> Statement:
+        values, sizes = zip(*parameters, strict=True) if parameters else ((), ())
+        return Statement(text, values, sizes, columns)
 
 
-def _key(name: str, owner_id: str, tenure: str) -> tuple[tuple[str, int], ...]:
+def _key(name: str, owner_id: str, tenure: str) -> tuple[Parameter, ...]:
     return _text(name, LEASE_NAME_UNITS), _text(owner_id, OWNER_ID_UNITS), _text(tenure, TENURE_UNITS)

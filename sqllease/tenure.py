@@ -63,7 +63,7 @@ class Belief:
         known = self.tenure if self.tenure is not None and self.tenure.began == done.tenure else None
         deadline = _deadline(sent_at, options)
         if known is not None:
-            tenure = replace(known, deadline=max(known.deadline, deadline), version=done.version)
+            tenure = Tenure(known.began, known.token, max(known.deadline, deadline), done.version, known.confirmed)
         else:
             tenure = Tenure(done.tenure, done.version, deadline, done.version)
         return Belief(tenure=tenure, last=done.tenure, granted=self.granted, expires_at=done.expires_at)
@@ -72,7 +72,8 @@ class Belief:
         """The server has moved the expiry of our tenure."""
         assert self.tenure is not None
         assert self.tenure.began == done.tenure
-        return replace(self.won(done, sent_at, options), in_doubt=self.in_doubt)
+        renewed = self.won(done, sent_at, options)
+        return renewed.doubtful() if self.in_doubt else renewed
 
     def pending(self) -> Belief:
         """A new tenure that a replica has still to show: ours to give back, not yet to believe in."""
@@ -86,7 +87,7 @@ class Belief:
 
     def told(self) -> Belief:
         """The caller is told that it holds the present tenure."""
-        return replace(self, granted=self.last)
+        return self if self.granted == self.last else replace(self, granted=self.last)
 
     def lost_to(self, holder: LeaseInfo) -> Belief:
         """The server says that somebody else has it."""
@@ -94,15 +95,15 @@ class Belief:
 
     def ended(self) -> Belief:
         """The tenure is over, or about to be given back: whatever is answered now, this process no longer holds."""
-        return replace(self, tenure=None)
+        return self if self.tenure is None else replace(self, tenure=None)
 
     def doubtful(self) -> Belief:
         """A message is about to be sent that may leave a row of ours behind, or not remove one."""
-        return replace(self, in_doubt=True)
+        return self if self.in_doubt else replace(self, in_doubt=True)
 
     def settled(self) -> Belief:
         """Nothing of ours is unanswered any more."""
-        return replace(self, in_doubt=False)
+        return replace(self, in_doubt=False) if self.in_doubt else self
 
 
 def _deadline(sent_at: float, options: LeaseOptions) -> float:

@@ -106,19 +106,11 @@ class AsyncConnection:
             if job.cancel():
                 return
             self._inner.cancel()
-            try:
+            with contextlib.suppress(Retry):  # whatever the driver says after a cancel: the outcome is unknown
                 rows = job.result()
-            except Retry as retry:
-                if not retry.fault.breaks_connection:
-                    return  # the server has answered that it did nothing
-            too_late(rows, lambda statement: self._ask_behind(statement, command_timeout))
         finally:
             self._close()
-
-    def _ask_behind(self, statement: Statement, command_timeout: int) -> Rows:
-        if self._inner.usable:
-            return self._thread.submit(self._inner.ask, statement, command_timeout).result()
-        return ask_once(self._connector, self._login_timeout, statement, command_timeout)
+        too_late(rows, lambda statement: ask_once(self._connector, self._login_timeout, statement, command_timeout))
 
 
 def ask_once(connector: Connector, login_timeout: int, statement: Statement, command_timeout: int) -> Rows:
