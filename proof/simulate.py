@@ -1,0 +1,353 @@
+"""Proof 2: many seeded schedules that no test author would think of, checked at every step.
+
+Contenders run the library's own core over a network that loses, delays, reorders and doubles; they pause and crash;
+the primary fails over; clocks drift and step. Within the bound of exclusion nothing may go wrong; outside it, or with
+a rule taken out, something must.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+
+from sqllease.faults import Fault
+from sqllease.options import LeaseOptions, ReplicaOptions
+
+from .contender import NAME, UNANSWERED, Contender, Rules, Script, Send, Sleep
+from .model import Table
+from .network import CALM, Network, Weather, World
+
+OPTIONS = LeaseOptions(duration=10, takeover_grace=0.5, safety_margin=1.0, command_timeout=1, sweep_limit=0)
+BOUND_S = OPTIONS.safety_margin + OPTIONS.takeover_grace
+DRIFT = 0.02
+STEP_S = 0.55
+SKEW_S = 0.7
+"""drift over one duration (0.2) + a forward step (0.55) + skew between primaries (0.7) stay below the bound (1.5)."""
+QUIET_EVERY_S, QUIET_FOR_S = 300.0, 90.0
+TAKEN_WITHIN_S = OPTIONS.duration + OPTIONS.takeover_grace + 8.0
+
+
+ALL_RULES = Rules()
+
+
+class Violation(Exception):
+    """An invariant does not hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What one run is made of."""
+
+    contenders: int = 4
+    confirm: bool = False
+    lossy: bool = False
+    beyond: bool = False  # forward steps of the servers' clocks that the bound does not cover
+    rules: Rules = ALL_RULES
+
+
+class LocalClock:
+    """A contender's clock: it drifts."""
+
+    def __init__(self, world: World, rate: float) -> None:
+        self._world, self._rate = world, rate
+
+    def now(self) -> float:
+        return 1_000.0 + self._world.now * self._rate
+
+
+@dataclass
+class Process:
+    """One contender as the world sees it: its script, its pauses, and the answer that it waits for."""
+
+    contender: Contender
+    script: Script
+    rate: float
+    waiting: int = 0
+    paused_until: float = 0.0
+    dead: bool = False
+    writes: list[str] = field(default_factory=list)
+
+
+class Run:
+    """One seed."""
+
+    def __init__(self, seed: int, plan: Plan) -> None:
+        self.world = World(seed)
+        self.plan = plan
+        self.table = Table(NAME, sloppy=not plan.rules.tenure)
+        self.network = Network(self.world, Weather())
+        self._processes: list[Process] = []
+        self._born = 0
+        self._committed: list[tuple[str, str]] = []
+        self._tokens: list[tuple[str, int]] = []
+        self._idle_since: float | None = None
+        for _ in range(plan.contenders):
+            self._start()
+        self._plan_weather()
+
+    def steps(self, count: int) -> None:
+        """So many events. Raises Violation."""
+        for _ in range(count):
+            self.world.step()
+            self._check()
+
+    # --- processes ----------------------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        self._born += 1
+        rate = self.world.random.uniform(1 - DRIFT, 1 + DRIFT)
+        replica = ReplicaOptions("none", timeout=2.0, poll_interval=0.2) if self.plan.confirm else None
+        clock, rules, chance = LocalClock(self.world, rate), self.plan.rules, self.world.random
+        contender = Contender(f"p{self._born}", clock, OPTIONS, replica, rules, chance)
+        process = Process(contender, contender.live(), rate)
+        self._processes.append(process)
+        self._resume(process, None)
+
+    def _resume(self, process: Process, answer: object) -> None:
+        """The process goes on with an answer, unless it is dead; a paused one when it wakes."""
+        if process.dead:
+            return
+        if process.paused_until > self.world.now:
+            self.world.after(process.paused_until - self.world.now, lambda: self._resume(process, answer))
+            return
+        process.waiting += 1
+        turn = process.waiting
+        effect = process.script.send(answer)
+        if isinstance(effect, Sleep):
+            self.world.after(effect.seconds / process.rate, lambda: self._wake(process, turn, None))
+        else:
+            self._send(process, turn, effect)
+
+    def _wake(self, process: Process, turn: int, answer: object) -> None:
+        """What came too late finds another turn, and changes nothing."""
+        if process.waiting == turn:
+            self._resume(process, answer)
+
+    def _send(self, process: Process, turn: int, message: Send) -> None:
+        owner = process.contender.lease.owner_id
+        self.world.note(f"{owner} sends {message.verb}")
+        timeout = OPTIONS.command_timeout * self.world.random.choice((1, 1, 2, 3))
+        self.world.after(timeout / process.rate, lambda: self._wake(process, turn, UNANSWERED))
+
+        def arrive() -> None:
+            answer = self._execute(process, message)
+            if not isinstance(answer, Fault):
+                self.world.note(f"server does {message.verb} of {owner}: {self._shown(message, answer)}")
+                self.network.carry(lambda: self._wake(process, turn, answer))
+
+        self.network.carry(arrive)
+
+    def _execute(self, process: Process, message: Send) -> object:
+        table, now = self.table, self.world.now
+        session = id(process)
+        match message.verb:
+            case "acquire":
+                return [table.acquire(message.parameters, now)]
+            case "renew":
+                return [table.renew(message.parameters, now)]
+            case "release":
+                return [table.release(message.parameters, now)]
+            case "find":
+                return table.get(message.parameters, now)
+            case "look":
+                return [table.look(message.parameters, now)]
+            case "fence":
+                owner, tenure = message.parameters
+                passed = table.fence(owner, tenure, session)
+                if passed:
+                    # A client that does not come back: its link is cut, its transaction rolled back.
+                    self.world.after(3.0, lambda: table.unlock(session))
+                return passed
+            case _:
+                (tenure,) = message.parameters
+                if session not in table.primary.fenced_by:
+                    return False
+                table.unlock(session)
+                self._commit(process.contender.lease.owner_id, tenure)
+                return True
+
+    def _commit(self, owner: str, tenure: str) -> None:
+        """A fenced write of an ended tenure must never come after one of the next."""
+        writer = (owner, tenure)
+        if self._committed and self._committed[-1] != writer and writer in self._committed:
+            raise Violation(f"a fenced write of {owner} came after one of a later tenure")
+        self._committed.append(writer)
+        del self._committed[:-50]
+
+    # --- the weather --------------------------------------------------------------------------------------------
+
+    def _plan_weather(self) -> None:
+        chance, world = self.world.random, self.world
+
+        def pause() -> None:
+            process = chance.choice(self._processes)
+            process.paused_until = world.now + chance.expovariate(1 / 6)
+            world.note(f"{process.contender.lease.owner_id} is paused")
+            world.after(chance.expovariate(1 / 25), pause)
+
+        def crash() -> None:
+            if self.network.weather is not CALM:
+                process = chance.choice(self._processes)
+                process.dead = True
+                self._processes.remove(process)
+                self.table.unlock(id(process))
+                world.note(f"{process.contender.lease.owner_id} has crashed")
+                self._start()
+            world.after(chance.expovariate(1 / 120), crash)
+
+        def step_clock() -> None:
+            self._shift(chance.uniform(-2.0, OPTIONS.duration if self.plan.beyond else STEP_S))
+            world.after(OPTIONS.duration + 2 + chance.expovariate(1 / 60), step_clock)
+
+        def fail_over() -> None:
+            if self.network.weather is not CALM:
+                self.table.fail_over(lose_tail=self.plan.lossy)
+                world.note(f"failover to {self.table.primary.name}, clock {self.table.primary.offset:+.2f} s")
+            world.after(OPTIONS.duration + 2 + chance.expovariate(1 / 90), fail_over)
+
+        def apply() -> None:
+            self.table.apply_one()
+            world.after(chance.expovariate(1 / 0.15) if chance.random() < 0.97 else chance.uniform(0.5, 4), apply)
+
+        def quiet() -> None:
+            self.network.weather = CALM
+            self._idle_since = world.now
+            world.after(QUIET_FOR_S, storm)
+
+        def storm() -> None:
+            self.network.weather = Weather()
+            self._idle_since = None
+            world.after(QUIET_EVERY_S, quiet)
+
+        self.table.secondary.offset = chance.uniform(-SKEW_S, SKEW_S) / 2
+        world.after(QUIET_EVERY_S, quiet)
+        world.after(chance.uniform(5, 30), pause)
+        world.after(chance.uniform(30, 90), crash)
+        world.after(chance.uniform(30, 60), step_clock)
+        world.after(chance.uniform(40, 80), fail_over)
+        world.after(0.1, apply)
+
+    def _shift(self, step: float) -> None:
+        """One clock for both servers steps: their skew stays, and the step is seen once."""
+        self.table.primary.offset += step
+        self.table.secondary.offset += step
+        self.world.note(f"the servers' clocks step by {step:+.2f} s")
+
+    # --- what must hold -----------------------------------------------------------------------------------------
+
+    def _check(self) -> None:
+        holders = [process for process in self._processes if process.contender.lease.held]
+        if len(holders) > 1:
+            names = " and ".join(process.contender.lease.owner_id for process in holders)
+            raise Violation(f"{names} both hold")
+        for process in self._processes:
+            fresh, process.contender.tokens = process.contender.tokens, []
+            for token in fresh:
+                if self._tokens and token <= self._tokens[-1][1]:
+                    raise Violation(f"token {token} does not rise above {self._tokens[-1][1]}")
+                self._tokens.append((process.contender.lease.owner_id, token))
+        if self._idle_since is not None:
+            if holders:
+                self._idle_since = self.world.now
+            elif self.world.now - self._idle_since > TAKEN_WITHIN_S + 3 * OPTIONS.duration:
+                raise Violation(f"nobody has taken the lease for {self.world.now - self._idle_since:.0f} s of calm")
+
+    def _shown(self, message: Send, answer: object) -> str:
+        if isinstance(answer, list) and answer and isinstance(answer[0], tuple) and len(answer[0]) == 14:
+            row = answer[0]
+            if row[1] is not None:
+                return f"done, tenure {row[4][11:27]}, version {row[6]}"
+            return f"error {row[0]}" if row[0] else f"not done, row of {row[8]}"
+        return str(answer)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of one seed."""
+
+    seed: int
+    steps: int
+    violation: str | None = None
+    history: tuple[tuple[float, str], ...] = ()
+
+
+def run_seed(seed: int, steps: int, plan: Plan) -> Result:
+    """One run; the same for the same arguments."""
+    logging.getLogger("sqllease").setLevel(logging.CRITICAL + 1)
+    random.seed(seed)  # the library's own jitter
+    run = Run(seed, plan)
+    try:
+        run.steps(steps)
+    except Violation as violation:
+        return Result(seed, run.world.steps, str(violation), tuple(run.world.history[-60:]))
+    return Result(seed, run.world.steps)
+
+
+PLANS = {
+    "lossless failovers": Plan(),
+    "two contenders": Plan(contenders=2),
+    "lossy failovers, confirmed by the replica": Plan(confirm=True, lossy=True),
+}
+"""Within the bound: none may show a violation."""
+
+BROKEN = {
+    "clocks beyond the bound": Plan(beyond=True),
+    "without the rule on tenure": Plan(contenders=2, rules=Rules(tenure=False)),
+    "held until the release is answered": Plan(contenders=2, rules=Rules(held_before_release=False)),
+    "lossy failovers, not confirmed": Plan(lossy=True),
+}
+"""Each must show one."""
+
+
+def _job(job: tuple[int, int, Plan]) -> Result:
+    return run_seed(*job)
+
+
+def simulate(steps: int, first_seed: int, seeds: int, processes: int = 2) -> bool:
+    """All plans within the bound, then each broken one until it shows a violation. Prints a report; True when all is
+    well.
+    """
+    began = time.monotonic()
+    plans = list(PLANS.items())
+    each = max(1, steps // seeds)
+    jobs = [(first_seed + index, each, plans[index % len(plans)][1]) for index in range(seeds)]
+    done, bad = 0, []
+    with ProcessPoolExecutor(processes) as pool:
+        for result in pool.map(_job, jobs, chunksize=8):
+            done += result.steps
+            if result.violation is not None:
+                bad.append(result)
+    seconds = time.monotonic() - began
+    print(f"{done:,} steps over {seeds:,} seeds in {seconds:.0f} s: {len(bad)} violations")
+    for result in bad[:3]:
+        show(result)
+    good = not bad
+    for name, plan in BROKEN.items():
+        found = shortest(plan, first_seed)
+        if found is None:
+            print(f"{name}: NOTHING FOUND, so the simulation is blind to it")
+            good = False
+        else:
+            print(f"\n{name}: found, as it should be. The shortest of those found:")
+            show(found)
+    return good
+
+
+def shortest(plan: Plan, first_seed: int, tries: int = 60, steps: int = 6_000) -> Result | None:
+    """The violation with the fewest steps among some seeds, searched again with ever fewer steps."""
+    best: Result | None = None
+    for seed in range(first_seed, first_seed + tries):
+        result = run_seed(seed, steps if best is None else best.steps - 1, plan)
+        if result.violation is not None:
+            best = result
+    return best
+
+
+def show(result: Result, lines: int = 24) -> None:
+    """The end of a history, for a person."""
+    print(f"  seed {result.seed}, step {result.steps}: {result.violation}")
+    for at, what in result.history[-lines:]:
+        print(f"    {at:9.3f} s  {what}")
