@@ -161,7 +161,7 @@ class Acquire(Call):
 
     def too_late(self, rows: Sequence[Row] | None, ask: Ask) -> None:
         lease = self.lease
-        if rows is None:
+        if not rows:  # drivers also make an empty answer of a cancelled one
             began = _row_of_ours(lease, ask(lease._statements.get(lease._name)))
         else:
             done = self._answer(rows).done
