@@ -111,12 +111,11 @@ class HoldBase:
         self._entered_at = lease._clock.now()
         self._over = False
         self.lost = self._make_lost()
-        self.lost.listen(self._stake.forsake)
         if terms.on_lost is not None:
             self.lost.listen(terms.on_lost)
 
     def _make_lost(self) -> Lost:
-        return Lost(self.lease.name, self.lease.owner_id, self._stake.left)
+        return Lost(self.lease.name, self.lease.owner_id, self._stake.left, self._stake.forsake)
 
     def __repr__(self) -> str:
         state = "lost" if self.lost.is_set() else "over" if self._over else "held"

@@ -20,11 +20,15 @@ LOOK_S = 0.5
 
 
 class Lost:
-    """Whether and why a hold was lost. left: seconds for which the lease may still be believed in, without I/O."""
+    """Whether and why a hold was lost. left: seconds for which the lease may still be believed in, without I/O.
+    first: what has to be done before anybody hears of it.
+    """
 
-    def __init__(self, name: str, owner_id: str, left: Callable[[], float]) -> None:
+    def __init__(
+        self, name: str, owner_id: str, left: Callable[[], float], first: Callable[[], object] | None = None
+    ) -> None:
         self._name, self._owner_id = name, owner_id
-        self._left = left
+        self._left, self._first = left, first
         self._event = threading.Event()
         self._decided = threading.Lock()
         """Taken once, by whoever decides how the hold ends, and never given back."""
@@ -51,6 +55,8 @@ class Lost:
         if not self._decided.acquire(blocking=False):
             return
         self.reason, self.cause = reason, cause
+        if self._first is not None:
+            self._first()
         self._event.set()
         if not told:
             with suppress(Exception):  # a log that fails must not keep the listeners from hearing

@@ -65,7 +65,7 @@ class AsyncHold(HoldBase):
     lost: AsyncLost
 
     def _make_lost(self) -> AsyncLost:
-        return AsyncLost(self.lease.name, self.lease.owner_id, self._stake.left)
+        return AsyncLost(self.lease.name, self.lease.owner_id, self._stake.left, self._stake.forsake)
 
     async def ensure(self, least: Seconds) -> None:
         """As ``Hold.ensure``."""
