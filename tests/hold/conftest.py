@@ -10,6 +10,14 @@ from sqllease import keepalive, lost
 from sqllease.testing import LocalSqlServer
 from tests.drivers import Driver
 from tests.lease.bench import Bench
+from tests.lease.support import wait_until
+
+from .scripted import library_threads
+
+
+@pytest.fixture(autouse=True)
+def _no_threads_of_another_test() -> None:
+    wait_until(lambda: not library_threads(), "the threads of earlier tests have ended")
 
 
 @pytest.fixture(autouse=True)

@@ -161,8 +161,10 @@ class AsyncScriptedLease(Scripted, AsyncHoldable):
 
 
 def library_threads() -> list[str]:
-    """Names of the library's threads that live."""
-    return sorted(thread.name for thread in threading.enumerate() if thread.name.startswith("sqllease"))
+    """Names of the threads that keep a hold alive, of those that live."""
+    return sorted(
+        thread.name for thread in threading.enumerate() if thread.name in ("sqllease-renew", "sqllease-watch")
+    )
 
 
 class Slept:
