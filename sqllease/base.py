@@ -6,6 +6,8 @@ Tells without I/O; what changes the belief stands in ``calls`` and ``tenure``.
 from __future__ import annotations
 
 import os
+import threading
+import weakref
 from datetime import datetime
 
 from .answers import LeaseInfo
@@ -62,7 +64,9 @@ class LeaseBase:
         self._metadata = check_metadata(metadata)
         self._options = options
         self._present_options = options  # those of the hold that is entered, if any
-        self._claimed = False
+        self._claim: weakref.ref[object] | None = None  # of the hold that is entered, or about to be
+        self._claiming = threading.Lock()
+        self._era = 0  # rises when the tenure is forsaken: calls of an earlier era change nothing
         self._clock = clock
         self._statements = statements
         self._sweep = sweep
@@ -156,6 +160,35 @@ class LeaseBase:
             if self._belief.tenure is None
             else "its time has run out"
         )
+
+    @property
+    def _claimed(self) -> bool:
+        """Whether a hold of this object is entered, or about to be. One that was forgotten claims nothing."""
+        return self._claim is not None and self._claim() is not None
+
+    def _believe(self, belief: Belief, era: int) -> bool:
+        """Takes the new belief, unless the call that brings it has been given up. Whether it was taken.
+
+        Asked again after the change, because the tenure may be forsaken, in another thread, at any moment.
+        """
+        if era == self._era:
+            self._belief = belief
+            if era == self._era:
+                return True
+            self._belief = belief.forsaken()
+        return False
+
+    def _forsake(self, began: str) -> float | None:
+        """This tenure is no longer to be believed in, and an answer to a renewal in flight changes nothing any more.
+
+        Returns its deadline; None when it is not the present one.
+        """
+        tenure = self._belief.tenure
+        if tenure is None or tenure.began != began:
+            return None
+        self._era += 1
+        self._belief = self._belief.forsaken()
+        return tenure.deadline
 
     def _refuse_when_claimed(self) -> None:
         """Raises LeaseInUse for a raw verb while a hold is entered: the hold alone decides about its tenure."""

@@ -17,9 +17,10 @@ from .base import LeaseBase
 from .errors import LeaseError, LeaseInUse, LeaseStoreError
 from .faults import Fault, Kind, Retry, retry_policy
 from .grants import Grant, Verdict
-from .options import Seconds
+from .options import LeaseOptions, Seconds
 from .replica import Confirmation
 from .statements import Statement
+from .tenure import NEVER
 
 Ask: TypeAlias = Callable[[Statement], Sequence[Row]]
 
@@ -33,6 +34,7 @@ class Call(ABC):
         self._began_at = lease._clock.now()
         self._budget = self.options.retry_budget if budget is None else budget
         self._sent_at = 0.0
+        self._era = lease._era
         self._asked = False
         self._unanswered = False
         self._in_doubt = False
@@ -110,8 +112,9 @@ class Call(ABC):
 class Acquire(Call):
     """Take the lease, or refresh the tenure that this object still has."""
 
-    def __init__(self, lease: LeaseBase) -> None:
+    def __init__(self, lease: LeaseBase, options: LeaseOptions | None = None) -> None:
         super().__init__(lease)
+        self.options = options or lease._options
         if not lease._here:
             raise LeaseInUse(
                 f"lease {lease._name!r} belongs to process {lease._pid}, which forked this one: "
@@ -122,6 +125,7 @@ class Acquire(Call):
 
     def begin(self) -> None:
         self.lease._newest = self
+        self._era = self.lease._era
         self._in_doubt = self.lease._belief.in_doubt  # what an earlier call has left
 
     def prepare(self) -> Statement:
@@ -179,7 +183,7 @@ class Acquire(Call):
             lease._sweep.swept(self._sent_at)
         before = lease._belief.tenure
         fresh = before is None or before.began != done.tenure
-        return self._grant(Grant(lease._belief.won(done, self._sent_at, self.options), done, fresh, acquired=True))
+        return self._grant(Grant(lease._belief.won(done, self._sent_at, self.options), done, fresh, True, self._era))
 
     def _shows_another(self, answer: Answer) -> bool:
         seen = answer.seen
@@ -201,18 +205,22 @@ class Acquire(Call):
 
 
 class Renew(Call):
-    """Prolong the tenure that this object has. abandoned: nobody waits any more, and a late answer changes nothing."""
+    """Prolong the tenure that this object has. Once that is forsaken, a late answer changes nothing."""
 
     def __init__(self, lease: LeaseBase, duration: Seconds | None = None) -> None:
         super().__init__(lease, budget=min(lease._options.retry_budget, lease.remaining))
         if duration is not None:
             self.options = self.options.but(duration=duration)
         self._tenure = lease._belief.tenure if lease._here else None
-        self.abandoned = False
+
+    @property
+    def abandoned(self) -> bool:
+        """Nobody waits for it any more."""
+        return self._era != self.lease._era
 
     @property
     def void(self) -> bool:
-        return self._tenure is None
+        return self._tenure is None or self._tenure.deadline == NEVER
 
     def prepare(self) -> Statement:
         assert self._tenure is not None
@@ -223,15 +231,16 @@ class Renew(Call):
         lease = self.lease
         assert self._tenure is not None
         answer = self._answer_for(self._tenure.began, rows)
-        if self.abandoned:
+        belief = lease._belief
+        if self.abandoned or belief.tenure is None or belief.tenure.began != self._tenure.began:
             return Verdict(False)
         lease._renew_failing = False
         if answer.done is None:
             lease._belief = lease._belief.ended()
             journal.lost(lease._name, lease._owner_id, answer.seen)
             return Verdict(False)
-        renewed = lease._belief.renewed(answer.done, self._sent_at, self.options)
-        return self._grant(Grant(renewed, answer.done, fresh=False, acquired=False))
+        renewed = belief.renewed(answer.done, self._sent_at, self.options)
+        return self._grant(Grant(renewed, answer.done, False, False, self._era))
 
     def exhausted(self, fault: Fault) -> Verdict:
         lease, error = self.lease, self._error(fault)
@@ -286,7 +295,7 @@ class Release(Call):
     def prepare(self) -> Statement:
         lease = self.lease
         assert self._tenure is not None
-        self.repeated = self._asked
+        self.repeated = self._in_doubt or self._unanswered
         self._about_to_send()
         rest = self._tenure == lease._belief.granted
         return lease._statements.release(lease._name, lease._owner_id, self._tenure, self.options, rest=rest)

@@ -32,19 +32,24 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What the primary has granted. fresh: it began a new tenure. acquired: by an acquire, else by a renew."""
+    """What the primary has granted. fresh: it began a new tenure. acquired: by an acquire, else by a renew. era: of the
+    lease when it was asked.
+    """
 
     belief: Belief
     done: Done
     fresh: bool
     acquired: bool
+    era: int
 
     def accept(self, lease: LeaseBase) -> Verdict:
         """The lease believes in it. True while that belief holds; an answer that came too late is no True."""
-        lease._belief = self.belief
+        if not lease._believe(self.belief, self.era):
+            return Verdict(False)
         if not lease.held:
             return self._too_late(lease)
-        lease._belief = self.belief.told()
+        if not lease._believe(self.belief.told(), self.era):
+            return Verdict(False)
         tenure = self.belief.tenure
         assert tenure is not None
         if self.fresh:

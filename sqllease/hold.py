@@ -6,15 +6,17 @@ the lease object does later.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import inspect
+import math
+import weakref
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from .answers import LeaseInfo
 from .base import LeaseBase
-from .errors import LeaseInUse, LeaseLost
+from .errors import LeaseInUse, LeaseLost, LeaseValueError
 from .lost import Lost
 from .options import LeaseOptions, Seconds, seconds
 from .pacing import Pace
@@ -60,6 +62,8 @@ class Terms:
         max_hold: Seconds | None,
     ) -> Terms:
         """Raises LeaseValueError for terms that cannot work."""
+        if inspect.iscoroutinefunction(on_lost):
+            raise LeaseValueError("on_lost must be a plain function: it is called in any thread, and nobody awaits it")
         return cls(
             timeout=None if timeout is None else seconds("timeout", timeout),
             poll_interval=seconds("poll_interval", poll_interval, low=0.001),
@@ -70,15 +74,40 @@ class Terms:
         )
 
 
+class Stake:
+    """The tenure that a hold was entered with. Knows no hold, so that one that was forgotten can go.
+
+    ends_at: the deadline of that tenure, on the lease's clock, when the hold was lost; None when the tenure was gone.
+    """
+
+    def __init__(self, lease: LeaseBase) -> None:
+        tenure = lease._belief.tenure
+        assert tenure is not None
+        self._lease = lease
+        self.began, self.token = tenure.began, tenure.token
+        self.leaving = False
+        self.ends_at: float | None = None
+
+    def left(self) -> float:
+        """Seconds for which the tenure may still be believed in; for ever once it is being given back in order."""
+        belief = self._lease._belief  # read once: it may change at any moment
+        if self.leaving:
+            return math.inf
+        ours = belief.tenure is not None and belief.tenure.began == self.began
+        return belief.remaining(self._lease._clock.now()) if ours and self._lease._here else 0.0
+
+    def forsake(self) -> None:
+        """The hold is lost: the lease is not held any more either, and no late answer makes it so again."""
+        self.ends_at = self._lease._forsake(self.began)
+
+
 class HoldBase:
     """A lease that is held: what the work under it may ask. Ends when its ``with`` block does."""
 
     def __init__(self, lease: LeaseBase, terms: Terms) -> None:
-        tenure = lease._belief.tenure
-        assert tenure is not None
         self.lease = lease
         self._terms = terms
-        self._began, self._token = tenure.began, tenure.token
+        self._stake = Stake(lease)
         self._entered_at = lease._clock.now()
         self._over = False
         self.lost = self._make_lost()
@@ -86,10 +115,11 @@ class HoldBase:
             self.lost.listen(terms.on_lost)
 
     def _make_lost(self) -> Lost:
-        return Lost(self.lease.name, self.lease.owner_id, self._still_held)
+        return Lost(self.lease.name, self.lease.owner_id, self._stake.left, self._stake.forsake)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {self.lease.name!r} {'lost' if self.lost.is_set() else 'held'}>"
+        state = "lost" if self.lost.is_set() else "over" if self._over else "held"
+        return f"<{type(self).__name__} of {self.lease.name!r} {state}>"
 
     @property
     def name(self) -> str:
@@ -99,12 +129,12 @@ class HoldBase:
     @property
     def fencing_token(self) -> int:
         """The token of the tenure that this hold was entered with; stays when the hold is lost."""
-        return self._token
+        return self._stake.token
 
     @property
     def remaining(self) -> float:
         """Seconds for which this process may still believe that it holds; 0.0 once the hold is over or lost. No I/O."""
-        return 0.0 if self._over or self.lost.is_set() else self.lease.remaining
+        return 0.0 if self._over or self.lost.is_set() else self._stake.left()
 
     @property
     def may_renew(self) -> bool:
@@ -120,27 +150,29 @@ class HoldBase:
         if self._over:
             raise LeaseLost(f"the hold of lease {self.name!r} is over", "its block has ended")
 
-    def _still_held(self) -> bool:
-        tenure = self.lease._belief.tenure
-        return tenure is not None and tenure.began == self._began and self.lease.held
+    def _check_may_renew(self) -> None:
+        self.check()
+        if not self.may_renew:
+            raise LeaseLost(f"the hold of lease {self.name!r} is not renewed any more", "max_hold is reached")
 
     def _loss(self) -> LeaseLost:
-        error = LeaseLost(f"lease {self.name!r} was lost: {self.lost.reason}", self.lost.reason)
+        reason = self.lost.reason if self.lease._here else self.lease._not_held_because()
+        error = LeaseLost(f"lease {self.name!r} was lost: {reason}", reason)
         error.__cause__ = self.lost.cause
         return error
 
 
-_held: ContextVar[tuple[HoldBase, ...]] = ContextVar("sqllease_held", default=())
+_held: ContextVar[tuple[weakref.ref[HoldBase], ...]] = ContextVar("sqllease_held", default=())
 
 
-@contextmanager
-def entered(hold: HoldBase) -> Iterator[None]:
-    """While this lasts, ``assert_held`` finds the hold, in this thread or task and those that copy its context."""
-    mark = _held.set((*_held.get(), hold))
-    try:
-        yield
-    finally:
-        _held.reset(mark)
+def publish(hold: HoldBase) -> None:
+    """From now on ``assert_held`` finds the hold, in this thread or task and those that copy its context."""
+    _held.set((*_held.get(), weakref.ref(hold)))
+
+
+def withdraw(hold: HoldBase) -> None:
+    """Takes it back. A block may end in another context than it began in: what is over is passed over there."""
+    _held.set(tuple(ref for ref in _held.get() if ref() not in (None, hold)))
 
 
 def assert_held(name: str) -> HoldBase:
@@ -149,18 +181,39 @@ def assert_held(name: str) -> HoldBase:
     Raises LeaseLost when there is none, or when it is lost. A thread that was started inside a hold has a context of
     its own and finds nothing there: hand the hold over, or copy the context.
     """
-    for hold in reversed(_held.get()):
-        if hold.name == name:
+    for ref in reversed(_held.get()):
+        hold = ref()
+        if hold is not None and hold.name == name and not hold._over:
             hold.check()
             return hold
     raise LeaseLost(f"lease {name!r} is not held here", "no hold of it is entered")
 
 
-def claim(lease: LeaseBase) -> None:
-    """Marks the lease as in use by a hold. Raises LeaseInUse when it is already."""
-    if lease._claimed:
-        raise LeaseInUse(f"lease {lease.name!r} is held by another hold() of the same object: make an object each")
-    lease._claimed = True
+def claim(lease: LeaseBase, user: object) -> None:
+    """Marks the lease as in use, as long as the user lives or until ``unclaim``. Raises LeaseInUse when it is already.
+
+    Two threads may come here at the same moment: the one that finds the other at it is refused, it never waits.
+    """
+    if not lease._here:
+        return  # an acquire in a forked child is refused, with the reason; the lock may be the parent's
+    free = lease._claiming.acquire(blocking=False)
+    try:
+        if not free or lease._claimed:
+            raise LeaseInUse(f"lease {lease.name!r} is in use by another hold() of this object: make an object each")
+        lease._claim = weakref.ref(user)
+    finally:
+        if free:
+            lease._claiming.release()
+
+
+def hand_over(lease: LeaseBase, hold: HoldBase) -> None:
+    """The claim passes to the hold: it ends with it, should the hold be forgotten."""
+    lease._claim = weakref.ref(hold)
+
+
+def unclaim(lease: LeaseBase) -> None:
+    """The lease is free for raw verbs and for the next hold."""
+    lease._claim = None
 
 
 def not_acquired(lease: LeaseBase, terms: Terms) -> str:

@@ -5,18 +5,20 @@ Knows the order of entering and leaving: acquire, then keep alive; stop renewing
 
 from __future__ import annotations
 
+import inspect
 import time
 from abc import abstractmethod
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
-from . import fence, journal
+from . import fence
 from .base import LeaseBase
-from .errors import LeaseError, LeaseLost, LeaseNotAcquired
-from .hold import HoldBase, Outcome, Terms, claim, entered, not_acquired
+from .errors import LeaseError, LeaseNotAcquired, LeaseValueError
+from .hold import HoldBase, Outcome, Terms, claim, hand_over, not_acquired, publish, unclaim
 from .keepalive import KeepAlive
+from .leaving import Leaving, report
 from .options import Seconds, seconds
 from .pacing import next_try
 
@@ -32,7 +34,10 @@ class Hold(HoldBase):
     lease: Holdable
 
     def ensure(self, least: Seconds) -> None:
-        """Renews when less than ``least`` seconds are left. Raises LeaseLost, or LeaseStoreError when nobody knows."""
+        """Renews, once, when less than ``least`` seconds are left. Raises LeaseLost, also when max_hold forbids it, or
+        LeaseStoreError when nobody knows.
+        """
+        self.check()
         if self.remaining < seconds("least", least):
             self._renew(None)
 
@@ -43,19 +48,19 @@ class Hold(HoldBase):
     def fence(self, connection: pyodbc.Connection | pyodbc.Cursor) -> None:
         """As ``SqlLease.fence``, for the tenure that this hold was entered with."""
         self.check()
-        fence.check(fence.Fence(self.lease, self._began), connection)
+        fence.check(fence.Fence(self.lease, self._stake.began), connection)
 
     def fenced(self, connection: pyodbc.Connection) -> AbstractContextManager[pyodbc.Cursor]:
         """As ``SqlLease.fenced``, for the tenure that this hold was entered with."""
         self.check()
-        return fence.transaction(self.lease, self._began, connection)
+        return fence.transaction(self.lease, self._stake.began, connection)
 
     def renew_blocking(self) -> bool:
         """For the keep-alive."""
         return self.lease._renew(None)
 
     def _renew(self, duration: Seconds | None) -> None:
-        self.check()
+        self._check_may_renew()
         if not self.lease._renew(duration):
             self.lost.set("a renewal found it gone, expired or taken", told=True)
         self.check()
@@ -71,12 +76,8 @@ class Holdable(LeaseBase):
     def _renew(self, duration: Seconds | None) -> bool: ...
 
     @abstractmethod
-    def _release(self) -> bool | None:
-        """None: gone, but an earlier try of the same release was not answered."""
-
-    @abstractmethod
-    def _abandon(self) -> None:
-        """The renewal in flight is given up: its late answer changes nothing."""
+    def _release(self, patience: float | None = None) -> bool | None:
+        """None: gone, but an earlier try of the same release was not answered. patience: no try starts later."""
 
     def hold(
         self,
@@ -91,7 +92,9 @@ class Holdable(LeaseBase):
         """Waits for the lease, keeps it alive while the block runs, and gives it back at its end.
 
         timeout: seconds to wait, None without end, 0 for one try. hold_at_least: as in LeaseOptions, for this hold.
-        on_lost: called once, from any thread, when the hold is lost. max_hold: renewals end after so long.
+        on_lost: called once, from any thread, when the hold is lost. max_hold: renewals end after so long, and the hold
+        then runs out. keep_alive=False: no renewals and no thread; the loss is noticed when somebody asks, and on_lost
+        called then.
 
         Entering raises LeaseNotAcquired with the holder, LeaseInUse when a hold of this object is entered already, and
         LeaseStoreError when the database failed. Leaving raises LeaseLost when the lease was lost and the body did not
@@ -116,21 +119,24 @@ class Holdable(LeaseBase):
         work: Callable[[Hold], T],
         *,
         timeout: Seconds | None = 0,
+        poll_interval: Seconds = 1.0,
         keep_alive: bool = True,
         hold_at_least: Seconds | None = None,
         on_lost: Callable[[], object] | None = None,
         max_hold: Seconds | None = None,
     ) -> Outcome[T]:
         """Runs ``work(held)`` under the lease: an Outcome with its value, or, where another owner has it, with the
-        holder. timeout: seconds to wait for the lease; by default not at all.
+        holder. timeout: seconds to wait for the lease; by default not at all. The other arguments, and the errors, are
+        those of ``hold``.
         """
-        block = _Block(self, self._terms(timeout, 1.0, keep_alive, hold_at_least, on_lost, max_hold))
-        try:
-            held = block.__enter__()
-        except LeaseNotAcquired as error:
-            return Outcome(False, holder=error.holder)
+        if inspect.iscoroutinefunction(work):
+            raise LeaseValueError("run() of a blocking lease needs a plain function: AsyncSqlLease awaits coroutines")
+        block = _Block(self, self._terms(timeout, poll_interval, keep_alive, hold_at_least, on_lost, max_hold))
         with ExitStack() as stack:
-            stack.push(block)
+            try:
+                held = stack.enter_context(block)
+            except LeaseNotAcquired as error:
+                return Outcome(False, holder=error.holder)
             return Outcome(True, value=work(held))
 
     def _terms(
@@ -158,30 +164,45 @@ class _Block:
 
     def __init__(self, lease: Holdable, terms: Terms) -> None:
         self._lease, self._terms = lease, terms
-        self._undo = ExitStack()
 
     def __enter__(self) -> Hold:
         lease, terms = self._lease, self._terms
-        claim(lease)
+        claim(lease, self)
         try:
             self._wait()
-            self._hold = Hold(lease, terms)
-            self._keeper = KeepAlive(self._hold, terms.pace)
-            self._undo.enter_context(entered(self._hold))
+            try:
+                self._hold = Hold(lease, terms)
+                self._keeper = KeepAlive(self._hold, terms.pace)
+            except BaseException:
+                with suppress(LeaseError):
+                    lease._release()
+                raise
         except BaseException:
-            lease._claimed = False
+            unclaim(lease)
             raise
+        hand_over(lease, self._hold)
+        publish(self._hold)
         return self._hold
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._undo.close()
-        loss = self._leave()
-        if loss is not None and error is None:
-            raise loss
-        if loss is not None and error is not None and not isinstance(error, LeaseLost):
-            error.add_note(str(loss))
+        leaving = Leaving(self._hold)
+        try:
+            if leaving.here:
+                self._give_back(leaving)
+        finally:
+            trouble = leaving.end()
+        report(trouble, error)
+
+    def _give_back(self, leaving: Leaving) -> None:
+        patience = leaving.stopped(in_time=self._keeper.stop(self._hold.remaining))
+        if patience is None:
+            return
+        try:
+            leaving.released(self._lease._release(patience))
+        except Exception as trouble:  # noqa: BLE001  reported behind the body's own
+            leaving.failed(trouble)
 
     def _wait(self) -> None:
         lease, terms = self._lease, self._terms
@@ -196,24 +217,6 @@ class _Block:
                 raise LeaseNotAcquired(not_acquired(lease, terms), lease.holder)
             time.sleep(pause)
             slept += pause
-
-    def _leave(self) -> LeaseLost | None:
-        lease, hold = self._lease, self._hold
-        try:
-            if not self._keeper.stop(hold.remaining):
-                lease._abandon()
-            hold.lost.is_set()
-            if lease.held:
-                try:
-                    if lease._release() is False:
-                        hold.lost.set("its release found it gone or taken")
-                except LeaseError as error:
-                    journal.hold_ended(lease.name, lease.owner_id, error)
-            hold._over = True
-            hold.lost.over()
-            return hold._loss() if hold.lost.is_set() else None
-        finally:
-            lease._claimed = False
 
 
 class _TryBlock:

@@ -87,12 +87,12 @@ def hold_lost(name: str, owner: str, reason: str, cause: BaseException | None) -
     log.error("lease %r: hold lost by %s: %s", name, owner, reason, exc_info=cause)
 
 
-def hold_ended(name: str, owner: str, error: LeaseError) -> None:
+def hold_ended(name: str, owner: str, error: Exception) -> None:
     """The work is done, but the release was not answered: the row is free when it expires, if it is not already."""
     log.warning("lease %r: the release by %s was not answered: %s", name, owner, error)
 
 
-def listener_failed(name: str, error: Exception) -> None:
+def listener_failed(name: str, error: BaseException) -> None:
     """A callback of the user has raised."""
     log.error("lease %r: a callback failed", name, exc_info=error)
 

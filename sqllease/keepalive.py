@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import threading
 import weakref
+from concurrent.futures import Future
 from typing import Protocol
 
 from . import journal
 from .errors import LeaseError
-from .lost import Lost
+from .lost import LOOK_S, Lost
 from .pacing import Pace
-
-_LOOK_S = 0.5
-"""How often the watch looks at the clock at least: a machine that slept has moved it."""
 
 
 class Kept(Protocol):
@@ -37,21 +35,30 @@ class Kept(Protocol):
 
 
 class KeepAlive:
-    """Renews and watches one hold until ``stop``."""
+    """Renews and watches one hold until ``stop``. pace: None starts no thread at all."""
 
     def __init__(self, hold: Kept, pace: Pace | None) -> None:
         self._stop = threading.Event()
-        hold_ref = weakref.ref(hold)
-        self._watch = threading.Thread(target=_watch, args=(hold_ref, self._stop), name="sqllease-watch", daemon=True)
+        self.ended: Future[None] = Future()
+        """Done once no renewal is made or in flight any more."""
+        self.ended.set_running_or_notify_cancel()
         self._renew: threading.Thread | None = None
-        if pace is not None:
-            self._renew = threading.Thread(
-                target=_renew, args=(hold_ref, self._stop, pace, hold.remaining), name="sqllease-renew", daemon=True
-            )
+        if pace is None:
+            self.ended.set_result(None)
+            return
+        hold_ref = weakref.ref(hold)
+        self._renew = threading.Thread(
+            target=_renew, args=(hold_ref, self._stop, pace, self.ended), name="sqllease-renew", daemon=True
+        )
+        watch = threading.Thread(target=_watch, args=(hold_ref, self._stop), name="sqllease-watch", daemon=True)
+        try:
             self._renew.start()
-        self._watch.start()
+            watch.start()
+        except BaseException:
+            self._stop.set()
+            raise
 
-    def stop(self, patience: float) -> bool:
+    def stop(self, patience: float = 0.0) -> bool:
         """No more renewals; waits at most so long for the one in flight. False when it has not come back."""
         self._stop.set()
         if self._renew is None or self._renew is threading.current_thread():
@@ -70,33 +77,64 @@ def _watch(hold_ref: weakref.ref[Kept], stop: threading.Event) -> None:
         hold = hold_ref()
         if hold is None or hold.lost.is_set():
             return
-        pause = min(hold.remaining, _LOOK_S)
+        pause = min(hold.remaining, LOOK_S)
         del hold
         if stop.wait(pause):
             return
 
 
-def _renew(hold_ref: weakref.ref[Kept], stop: threading.Event, pace: Pace, remaining: float) -> None:
-    failures = 0
-    pause = pace.until_renewal(remaining)
-    while not stop.wait(pause):
-        hold = hold_ref()
-        # After a long pause of the process the first act is to judge, not to renew and hope.
-        if hold is None or hold.lost.is_set() or not hold.may_renew:
-            return
-        try:
-            renewed = hold.renew_blocking()
-        except LeaseError as error:
-            failures += 1
-            journal.keep_alive_failed(error, failures)
-            pause = pace.until_retry(failures, hold.remaining)
-        except BaseException as error:  # noqa: BLE001  also SystemExit: never a dead thread with a hold that seems alive
-            hold.lost.set("the keep-alive failed", error)
-            return
-        else:
-            if not renewed:
-                hold.lost.set("a renewal found it gone, expired or taken", told=True)
+def _renew(hold_ref: weakref.ref[Kept], stop: threading.Event, pace: Pace, ended: Future[None]) -> None:
+    try:
+        failures = 0
+        while _slept(hold_ref, stop, pace, failures):
+            renewed = _renew_once(hold_ref, failures + 1)
+            if renewed is None:
                 return
-            failures = 0
-            pause = pace.until_renewal(hold.remaining)
+            failures = 0 if renewed else failures + 1
+    except BaseException as error:  # noqa: BLE001  also SystemExit: never a dead thread with a hold that seems alive
+        hold = hold_ref()
+        if hold is not None:
+            hold.lost.set(f"the keep-alive failed ({type(error).__name__})", error)
+    finally:
+        ended.set_result(None)
+
+
+def _slept(hold_ref: weakref.ref[Kept], stop: threading.Event, pace: Pace, failures: int) -> bool:
+    """Sleeps until the next try is due, by real time or by the lease's clock, which goes on while the machine sleeps.
+    False when there is nothing more to do.
+    """
+    hold = hold_ref()
+    if hold is None:
+        return False
+    remaining = hold.remaining
+    left = pace.until_retry(failures, remaining) if failures else pace.until_renewal(remaining)
+    due = remaining - left
+    del hold
+    while left > 0:
+        step = min(left, LOOK_S)
+        if stop.wait(step):
+            return False
+        left -= step
+        hold = hold_ref()
+        if hold is None:
+            return False
+        if hold.remaining <= due:
+            break
         del hold
+    return not stop.is_set()
+
+
+def _renew_once(hold_ref: weakref.ref[Kept], attempt: int) -> bool | None:
+    """True: renewed. False: nobody knows. None: there is nothing to renew, or no longer."""
+    hold = hold_ref()
+    # After a long pause of the process the first act is to judge, not to renew and hope.
+    if hold is None or hold.lost.is_set() or not hold.may_renew:
+        return None
+    try:
+        if hold.renew_blocking():
+            return True
+    except LeaseError as error:
+        journal.keep_alive_failed(error, attempt)
+        return False
+    hold.lost.set("a renewal found it gone, expired or taken", told=True)
+    return None

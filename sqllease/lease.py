@@ -53,7 +53,6 @@ class SqlLease(Holdable, Fencing):
         self._store = connection if isinstance(connection, LeaseStore) else LeaseStore(connection, max_connections=1)
         self._turn = threading.Lock()
         self._busy_thread: int | None = None
-        self._renewing: Renew | None = None
         super().__init__(
             name,
             owner_id=owner_id,
@@ -71,23 +70,20 @@ class SqlLease(Holdable, Fencing):
         On a lease that this object holds it is a refresh: same tenure, same token. After a release, or a loss, it
         begins a new tenure. This and the other two verbs raise LeaseInUse while a hold of this object is entered.
         """
-        self._refuse_when_claimed()
         return self._acquire(None)
 
     def try_renew(self) -> bool:
         """True: the lease goes on for another duration. False: it is lost; stop. An exception: nobody knows, ``held``
         still tells the time left.
         """
-        self._refuse_when_claimed()
-        return self._renew(None)
+        return self._renew(None, raw=True)
 
     def try_release(self) -> bool:
         """True: it was ours and is free now (or rests, see hold_at_least). False: there was nothing of ours.
 
         ``held`` is False before anything is sent. After an exception call it again: what was left is looked for.
         """
-        self._refuse_when_claimed()
-        return bool(self._release())
+        return bool(self._release(raw=True))
 
     def close(self) -> None:
         """Closes the connections, unless they belong to a store that was handed in. Does not release the lease."""
@@ -95,38 +91,38 @@ class SqlLease(Holdable, Fencing):
             self._store.close()
 
     def _acquire(self, terms: Terms | None) -> bool:
-        self._present_options = self._options if terms is None else terms.options
-        acquire = Acquire(self)
-        with self._one_at_a_time():
+        options = self._options if terms is None else terms.options
+        acquire = Acquire(self, options)
+        with self._one_at_a_time(raw=terms is None):
+            self._present_options = options
             return perform(acquire, self._store)
 
-    def _renew(self, duration: Seconds | None) -> bool:
+    def _renew(self, duration: Seconds | None, *, raw: bool = False) -> bool:
         if not self._here:
             return False
-        with self._one_at_a_time():
-            self._renewing = renew = Renew(self, duration)
-            return perform(renew, self._store)
+        with self._one_at_a_time(raw=raw):
+            return perform(Renew(self, duration), self._store)
 
-    def _abandon(self) -> None:
-        if self._renewing is not None:
-            self._renewing.abandoned = True
-        self._belief = self._belief.ended()
-
-    def _release(self) -> bool | None:
+    def _release(self, patience: float | None = None, *, raw: bool = False) -> bool | None:
         if not self._here:
             return False
-        with self._one_at_a_time():
-            release = Release(self)
-            return give_back(self, self._store, release) or (None if release.repeated else False)
+        with self._one_at_a_time(patience, raw=raw):
+            release = Release(self, budget=patience)
+            done = give_back(self, self._store, release, budget=patience)
+            return done or (None if release.repeated else False)
 
     @contextmanager
-    def _one_at_a_time(self) -> Iterator[None]:
+    def _one_at_a_time(self, patience: float | None = None, *, raw: bool = False) -> Iterator[None]:
+        if raw:
+            self._refuse_when_claimed()
         if self._busy_thread == threading.get_ident():
             raise LeaseInUse(f"lease {self._name!r}: a call of this very thread has not ended (from a signal handler?)")
-        if not self._turn.acquire(timeout=self._options.duration):
+        if not self._turn.acquire(timeout=self._options.duration if patience is None else patience):
             raise LeaseStoreError(f"lease {self._name!r}: another call has not come back", transient=True)
         self._busy_thread = threading.get_ident()
         try:
+            if raw:
+                self._refuse_when_claimed()  # a hold may have been entered while this one waited
             yield
         finally:
             self._busy_thread = None

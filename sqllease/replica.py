@@ -9,6 +9,7 @@ replicas.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import Enum, auto
 
 from . import journal
@@ -108,7 +109,7 @@ class Confirmation:
             return self._accept(True)
         if self._sight is Sight.SUPERSEDED:
             if not grant.fresh:
-                lease._belief = lease._belief.ended()
+                lease._believe(lease._belief.ended(), grant.era)
             journal.superseded(lease._name, lease._owner_id)
             return Verdict(give_back=grant.fresh)
         proceed = self._memory.options.on_unconfirmed == "proceed"
@@ -126,5 +127,4 @@ class Confirmation:
         )
 
     def _accept(self, confirmed: bool) -> Verdict:
-        grant = self.grant
-        return Grant(grant.belief.shown(confirmed), grant.done, grant.fresh, grant.acquired).accept(self.lease)
+        return replace(self.grant, belief=self.grant.belief.shown(confirmed)).accept(self.lease)

@@ -80,6 +80,10 @@ class Belief:
         assert self.tenure is not None
         return replace(self, tenure=replace(self.tenure, deadline=NEVER))
 
+    def forsaken(self) -> Belief:
+        """No longer to be believed in, whatever is answered from now on; what is still ours is there to give back."""
+        return self if self.tenure is None else self.pending()
+
     def shown(self, confirmed: bool) -> Belief:
         """What the replica had to say of the present tenure."""
         assert self.tenure is not None

@@ -7,24 +7,24 @@ renewals.
 from __future__ import annotations
 
 import asyncio
+import time
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from types import TracebackType
 from typing import Any, TypeVar
 
-from sqllease import journal
 from sqllease.base import LeaseBase
-from sqllease.errors import LeaseError, LeaseLost, LeaseNotAcquired
+from sqllease.errors import LeaseError, LeaseNotAcquired
 from sqllease.fence import Fence
-from sqllease.hold import HoldBase, Outcome, Terms, claim, entered, not_acquired
+from sqllease.hold import HoldBase, Outcome, Terms, claim, hand_over, not_acquired, publish, unclaim
 from sqllease.keepalive import KeepAlive
+from sqllease.leaving import RELEASE_PATIENCE_S, Leaving, report
 from sqllease.lost import Lost
 from sqllease.options import Seconds, seconds
 from sqllease.pacing import next_try
 
 from . import fence
-from .connection import behind
 
 T = TypeVar("T")
 
@@ -33,22 +33,29 @@ class AsyncLost(Lost):
     """``Lost``, to be awaited: ``await held.lost.wait()``. Set from any thread."""
 
     async def wait(self, timeout: float | None = None) -> bool:  # type: ignore[override]
-        """Waits until the hold is lost, at most ``timeout`` seconds; whether it is."""
+        """Waits until the hold is lost, at most ``timeout`` seconds; whether it is. A hold that ends in order is never
+        lost.
+        """
         loop = asyncio.get_running_loop()
         heard = asyncio.Event()
 
         def tell() -> None:
-            if not loop.is_closed():
+            with suppress(RuntimeError):  # that loop is closed: nobody waits there any more
                 loop.call_soon_threadsafe(heard.set)
 
+        ends = None if timeout is None else time.monotonic() + timeout
         self.listen(tell)
         try:
-            await asyncio.wait_for(heard.wait(), timeout)
-        except TimeoutError:
-            pass
+            while not self.is_set():
+                pause = self._pause(ends)
+                if pause is None:
+                    return False
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(pause):
+                        await heard.wait()
         finally:
             self.forget(tell)
-        return self.is_set()
+        return True
 
 
 class AsyncHold(HoldBase):
@@ -58,33 +65,34 @@ class AsyncHold(HoldBase):
     lost: AsyncLost
 
     def _make_lost(self) -> AsyncLost:
-        return AsyncLost(self.lease.name, self.lease.owner_id, self._still_held)
+        return AsyncLost(self.lease.name, self.lease.owner_id, self._stake.left, self._stake.forsake)
 
     async def ensure(self, least: Seconds) -> None:
-        """Renews when less than ``least`` seconds are left. Raises LeaseLost, or LeaseStoreError when nobody knows."""
+        """As ``Hold.ensure``."""
+        self.check()
         if self.remaining < seconds("least", least):
             await self._renew(None)
 
     async def extend(self, duration: Seconds) -> None:
-        """Renews for ``duration`` from now instead of the lease's own, once. Never shortens. Errors as ``ensure``."""
+        """As ``Hold.extend``."""
         await self._renew(duration)
 
     async def fence(self, connection: Any) -> None:
         """As ``AsyncSqlLease.fence``, for the tenure that this hold was entered with."""
         self.check()
-        await fence.check(Fence(self.lease, self._began), connection)
+        await fence.check(Fence(self.lease, self._stake.began), connection)
 
     def fenced(self, connection: Any) -> AbstractAsyncContextManager[Any]:
         """As ``AsyncSqlLease.fenced``, for the tenure that this hold was entered with."""
         self.check()
-        return fence.transaction(self.lease, self._began, connection)
+        return fence.transaction(self.lease, self._stake.began, connection)
 
     def renew_blocking(self) -> bool:
         """For the keep-alive's thread."""
         return self.lease._renew_blocking()
 
     async def _renew(self, duration: Seconds | None) -> None:
-        self.check()
+        self._check_may_renew()
         if not await self.lease._renew(duration):
             self.lost.set("a renewal found it gone, expired or taken", told=True)
         self.check()
@@ -103,10 +111,11 @@ class AsyncHoldable(LeaseBase):
     def _renew_blocking(self) -> bool: ...
 
     @abstractmethod
-    async def _release(self) -> bool | None: ...
+    async def _release(self, patience: float | None = None) -> bool | None: ...
 
     @abstractmethod
-    def _abandon(self) -> None: ...
+    async def _release_behind(self, began: str) -> None:
+        """Sends a release that no cancel stops, and waits for it a moment."""
 
     def hold(
         self,
@@ -118,7 +127,10 @@ class AsyncHoldable(LeaseBase):
         on_lost: Callable[[], object] | None = None,
         max_hold: Seconds | None = None,
     ) -> AbstractAsyncContextManager[AsyncHold]:
-        """As ``SqlLease.hold``, with ``async with``. A cancelled wait leaves nothing behind."""
+        """As ``SqlLease.hold``, with ``async with``. A cancelled wait leaves nothing behind; a cancelled body releases.
+
+        The keep-alive is a thread here too. on_lost is a plain function, called from any thread: mostly not the loop's.
+        """
         return _Block(self, self._terms(timeout, poll_interval, keep_alive, hold_at_least, on_lost, max_hold))
 
     def try_hold(
@@ -137,19 +149,19 @@ class AsyncHoldable(LeaseBase):
         work: Callable[[AsyncHold], Awaitable[T]],
         *,
         timeout: Seconds | None = 0,
+        poll_interval: Seconds = 1.0,
         keep_alive: bool = True,
         hold_at_least: Seconds | None = None,
         on_lost: Callable[[], object] | None = None,
         max_hold: Seconds | None = None,
     ) -> Outcome[T]:
         """As ``SqlLease.run``, for a coroutine function."""
-        block = _Block(self, self._terms(timeout, 1.0, keep_alive, hold_at_least, on_lost, max_hold))
-        try:
-            held = await block.__aenter__()
-        except LeaseNotAcquired as error:
-            return Outcome(False, holder=error.holder)
+        block = _Block(self, self._terms(timeout, poll_interval, keep_alive, hold_at_least, on_lost, max_hold))
         async with AsyncExitStack() as stack:
-            stack.push_async_exit(block)
+            try:
+                held = await stack.enter_async_context(block)
+            except LeaseNotAcquired as error:
+                return Outcome(False, holder=error.holder)
             return Outcome(True, value=await work(held))
 
     def _terms(
@@ -177,36 +189,60 @@ class _Block:
 
     def __init__(self, lease: AsyncHoldable, terms: Terms) -> None:
         self._lease, self._terms = lease, terms
-        self._undo = ExitStack()
 
     async def __aenter__(self) -> AsyncHold:
         lease, terms = self._lease, self._terms
-        claim(lease)
+        claim(lease, self)
         try:
             await self._wait()
-            self._hold = AsyncHold(lease, terms)
-            self._keeper = KeepAlive(self._hold, terms.pace)
-            self._undo.enter_context(entered(self._hold))
+            try:
+                self._hold = AsyncHold(lease, terms)
+                self._keeper = KeepAlive(self._hold, terms.pace)
+            except BaseException:
+                with suppress(LeaseError):
+                    await lease._release()
+                raise
         except BaseException:
-            lease._claimed = False
+            unclaim(lease)
             raise
+        hand_over(lease, self._hold)
+        publish(self._hold)
         return self._hold
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._undo.close()
-        leaving = asyncio.ensure_future(self._leave())
+        leaving = Leaving(self._hold)
+        cancel = None
         try:
-            loss = await asyncio.shield(leaving)
+            if leaving.here:
+                cancel = await _see_through(asyncio.ensure_future(self._give_back(leaving)))
+        finally:
+            trouble = leaving.end()
+        if cancel is not None and not isinstance(error, asyncio.CancelledError):
+            if trouble is not None:
+                cancel.add_note(str(trouble))
+            raise cancel
+        report(trouble, error)
+
+    async def _give_back(self, leaving: Leaving) -> None:
+        hold, keeper = self._hold, self._keeper
+        try:
+            keeper.stop()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(hold.remaining):
+                    await asyncio.shield(asyncio.wrap_future(keeper.ended))
+            patience = leaving.stopped(in_time=keeper.ended.done())
+            if patience is None:
+                return
+            leaving.released(await self._lease._release(patience))
         except asyncio.CancelledError:
-            # A cancel of the body, or a second one here: the release is not to be lost with it.
-            await asyncio.wait([leaving])
+            # Out of patience, or the loop is being closed: the release is not to be lost with this task.
+            if leaving.stopped(in_time=True) is not None:
+                await self._lease._release_behind(hold._stake.began)
             raise
-        if loss is not None and error is None:
-            raise loss
-        if loss is not None and error is not None and not isinstance(error, LeaseLost):
-            error.add_note(str(loss))
+        except Exception as trouble:  # noqa: BLE001  reported behind the body's own
+            leaving.failed(trouble)
 
     async def _wait(self) -> None:
         lease, terms = self._lease, self._terms
@@ -221,26 +257,26 @@ class _Block:
             await asyncio.sleep(pause)
             slept += pause
 
-    async def _leave(self) -> LeaseLost | None:
-        lease, hold, keeper = self._lease, self._hold, self._keeper
+
+async def _see_through(leaving: asyncio.Task[None]) -> asyncio.CancelledError | None:
+    """Waits for the release whatever cancels this task meanwhile; after that, no longer than a release may take.
+
+    Returns the cancel that came.
+    """
+    cancel: asyncio.CancelledError | None = None
+    patience: float | None = None
+    while not leaving.done() and (patience is None or patience > 0):
+        began = time.monotonic()
         try:
-            stopped: list[bool] = []
-            patience = hold.remaining
-            await asyncio.wrap_future(behind(lambda: stopped.append(keeper.stop(patience))))
-            if not stopped or not stopped[0]:
-                lease._abandon()
-            hold.lost.is_set()
-            if lease.held:
-                try:
-                    if await lease._release() is False:
-                        hold.lost.set("its release found it gone or taken")
-                except LeaseError as error:
-                    journal.hold_ended(lease.name, lease.owner_id, error)
-            hold._over = True
-            hold.lost.over()
-            return hold._loss() if hold.lost.is_set() else None
-        finally:
-            lease._claimed = False
+            await asyncio.wait([leaving], timeout=patience)
+        except asyncio.CancelledError as error:
+            cancel = error
+            patience = RELEASE_PATIENCE_S if patience is None else patience
+        if patience is not None:
+            patience -= time.monotonic() - began
+    if not leaving.done():
+        leaving.cancel()
+    return cancel
 
 
 class _TryBlock:

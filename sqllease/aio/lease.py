@@ -53,7 +53,6 @@ class AsyncSqlLease(AsyncHoldable, AsyncFencing):
             connection if isinstance(connection, AsyncLeaseStore) else AsyncLeaseStore(connection, max_connections=1)
         )
         self._turns = Turns(1)
-        self._renewing: Renew | None = None
         super().__init__(
             name,
             owner_id=owner_id,
@@ -67,18 +66,15 @@ class AsyncSqlLease(AsyncHoldable, AsyncFencing):
 
     async def try_acquire(self) -> bool:
         """As ``SqlLease.try_acquire``."""
-        self._refuse_when_claimed()
         return await self._acquire(None)
 
     async def try_renew(self) -> bool:
         """As ``SqlLease.try_renew``."""
-        self._refuse_when_claimed()
-        return await self._renew(None)
+        return await self._renew(None, raw=True)
 
     async def try_release(self) -> bool:
         """As ``SqlLease.try_release``."""
-        self._refuse_when_claimed()
-        return bool(await self._release())
+        return bool(await self._release(raw=True))
 
     async def aclose(self) -> None:
         """Closes the connections, unless they belong to a store that was handed in. Does not release the lease."""
@@ -86,15 +82,16 @@ class AsyncSqlLease(AsyncHoldable, AsyncFencing):
             await self._store.aclose()
 
     async def _acquire(self, terms: Terms | None) -> bool:
-        self._present_options = self._options if terms is None else terms.options
-        acquire = Acquire(self)
-        async with self._one_at_a_time():
+        options = self._options if terms is None else terms.options
+        acquire = Acquire(self, options)
+        async with self._one_at_a_time(raw=terms is None):
+            self._present_options = options
             return await self._perform(acquire)
 
-    async def _renew(self, duration: Seconds | None) -> bool:
+    async def _renew(self, duration: Seconds | None, *, raw: bool = False) -> bool:
         if not self._here:
             return False
-        async with self._one_at_a_time():
+        async with self._one_at_a_time(raw=raw):
             return await self._perform(Renew(self, duration))
 
     def _renew_blocking(self) -> bool:
@@ -103,28 +100,34 @@ class AsyncSqlLease(AsyncHoldable, AsyncFencing):
         if not self._turns.take_blocking(self.remaining):
             raise self._busy()
         try:
-            self._renewing = renew = Renew(self)
-            return perform(renew, self._store.blocking)
+            return perform(Renew(self), self._store.blocking)
         finally:
             self._turns.give()
 
-    def _abandon(self) -> None:
-        if self._renewing is not None:
-            self._renewing.abandoned = True
-        self._belief = self._belief.ended()
-
-    async def _release(self) -> bool | None:
+    async def _release(self, patience: float | None = None, *, raw: bool = False) -> bool | None:
         if not self._here:
             return False
-        async with self._one_at_a_time():
-            release = Release(self)
-            return await self._give_back(release) or (None if release.repeated else False)
+        async with self._one_at_a_time(patience, raw=raw):
+            release = Release(self, budget=patience)
+            done = await self._give_back(release, budget=patience)
+            return done or (None if release.repeated else False)
+
+    async def _release_behind(self, began: str) -> None:
+        await self._send_behind(Release(self, began))
+
+    async def _send_behind(self, release: Release) -> None:
+        options = self._options
+        await self._store.send_behind(release.prepare(), options.command_timeout, options.login_timeout)
 
     @asynccontextmanager
-    async def _one_at_a_time(self) -> AsyncIterator[None]:
-        if not await self._turns.take(self._options.duration):
+    async def _one_at_a_time(self, patience: float | None = None, *, raw: bool = False) -> AsyncIterator[None]:
+        if raw:
+            self._refuse_when_claimed()
+        if not await self._turns.take(self._options.duration if patience is None else patience):
             raise self._busy()
         try:
+            if raw:
+                self._refuse_when_claimed()  # a hold may have been entered while this one waited
             yield
         finally:
             self._turns.give()
@@ -161,8 +164,7 @@ class AsyncSqlLease(AsyncHoldable, AsyncFencing):
         except BaseException:
             release = Release(self) if confirmation.grant.fresh else None
             if release is not None and not release.void:
-                options = self._options
-                await self._store.send_behind(release.prepare(), options.command_timeout, options.login_timeout)
+                await self._send_behind(release)
             raise
         return confirmation.verdict()
 

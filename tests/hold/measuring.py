@@ -1,0 +1,209 @@
+"""Two measurements of holds on a real wire, in real time: a link that falls silent, and a lease that changes hands.
+
+The tests run one of each. As a program (``python -m tests.hold.measuring``) it runs them all, twenty and a hundred
+times, and reports the median and the worst.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+from sqllease import AsyncLeaseStore, LeaseLost, LeaseOptions, LeaseStore, schema
+from sqllease.testing import LocalSqlServer
+from sqllease.testing.server.sqltypes import TICKS_PER_SECOND
+from tests.drivers import find_driver
+
+FOR_EVER = 10**6
+POLL_S = 1.0
+
+
+class Link:
+    """A stand-in with a lease table. All that is told in seconds here is told by its clock."""
+
+    def __init__(self, server: LocalSqlServer, odbc: str) -> None:
+        self.server = server
+        self.dsn = server.connection_string(driver=odbc)
+        server.execute(schema.create_script())
+
+    def falls_silent(self) -> None:
+        """Nothing is answered any more, and no link is cut."""
+        for when in ("before", "login"):
+            self.server.faults.silence(when, times=FOR_EVER, matching=lambda request: True)
+
+    def until_expiry(self, name: str) -> float:
+        """Seconds until the row expires; negative once it has."""
+        ((left,),) = self.server.execute(
+            "SELECT DATEDIFF_BIG(nanosecond, CAST(SYSUTCDATETIME() AS datetimeoffset), ExpiresAtUtc) / 100 "
+            f"FROM [lease].[Leases] WHERE LeaseName = N'{name}'"
+        )
+        assert isinstance(left, int)
+        return left / TICKS_PER_SECOND
+
+
+def silent_blocking(link: Link, duration: float) -> float:
+    """The link falls silent right after a renewal. Seconds from the moment at which the work hears of the loss to the
+    row's expiry; negative: too late.
+    """
+    left: list[float] = []
+    with suppress(LeaseLost), LeaseStore(link.dsn).lease("job", options=LeaseOptions(duration=duration)).hold() as held:
+        held.ensure(duration)
+        link.falls_silent()
+        assert held.lost.wait(2 * duration)
+        left.append(link.until_expiry("job"))
+    return left[0]
+
+
+def silent_awaiting(link: Link, duration: float) -> float:
+    """The same under asyncio, where the work awaits the loss."""
+    left: list[float] = []
+
+    async def work() -> None:
+        lease = AsyncLeaseStore(link.dsn).lease("job", options=LeaseOptions(duration=duration))
+        with suppress(LeaseLost):
+            async with lease.hold() as held:
+                await held.ensure(duration)
+                link.falls_silent()
+                assert await held.lost.wait(2 * duration)
+                left.append(link.until_expiry("job"))
+
+    asyncio.run(work())
+    return left[0]
+
+
+def silent_busy(link: Link, duration: float) -> float:
+    """The same under asyncio, with work that never lets the loop go on: it hears of the loss by its callback."""
+    heard = threading.Event()
+    left: list[float] = []
+
+    def on_lost() -> None:
+        left.append(link.until_expiry("job"))
+        heard.set()
+
+    async def work() -> None:
+        lease = AsyncLeaseStore(link.dsn).lease("job", options=LeaseOptions(duration=duration))
+        with suppress(LeaseLost):
+            async with lease.hold(on_lost=on_lost) as held:
+                await held.ensure(duration)
+                link.falls_silent()
+                ends = time.monotonic() + 2 * duration
+                while not heard.is_set() and time.monotonic() < ends:
+                    sum(range(1_000))
+
+    asyncio.run(work())
+    return left[0]
+
+
+SILENT: dict[str, Callable[[Link, float], float]] = {
+    "blocking": silent_blocking,
+    "awaiting": silent_awaiting,
+    "busy": silent_busy,
+}
+
+
+def silent_link(odbc: str, way: str, duration: float) -> float:
+    """One run of ``SILENT[way]`` on a stand-in of its own."""
+    with LocalSqlServer() as server:
+        return SILENT[way](Link(server, odbc), duration)
+
+
+def handover_by_release(link: Link, name: str) -> float:
+    """Seconds from the end of one hold to the begin of the next, which waits for it and polls."""
+    first, second = (LeaseStore(link.dsn) for _ in range(2))
+    waiting = _Contender(second, name)
+    with first.lease(name).hold():
+        waiting.start()
+    freed = time.monotonic()
+    return waiting.entered() - freed
+
+
+def handover_by_crash(link: Link, name: str) -> float:
+    """Seconds from the expiry of the row of a holder that is no more to the hold of the one who waits for it."""
+    first, second = (LeaseStore(link.dsn) for _ in range(2))
+    assert first.lease(name, options=LeaseOptions(duration=2)).try_acquire()
+    waiting = _Contender(second, name)
+    waiting.start()
+    expires = time.monotonic() + link.until_expiry(name)
+    return waiting.entered() - expires
+
+
+class _Contender(threading.Thread):
+    """Waits for the lease, polling; notes when it has it."""
+
+    def __init__(self, store: LeaseStore, name: str) -> None:
+        super().__init__(daemon=True)
+        self._lease = store.lease(name, options=LeaseOptions(duration=2))
+        self._refused = threading.Event()
+        self._entered_at = 0.0
+
+    def start(self) -> None:
+        """Returns once it has been refused, and waits."""
+        super().start()
+        while self._lease.holder is None:
+            time.sleep(0.001)
+
+    def run(self) -> None:
+        with self._lease.hold(poll_interval=POLL_S):
+            self._entered_at = time.monotonic()
+
+    def entered(self) -> float:
+        self.join(30)
+        assert self._entered_at
+        return self._entered_at
+
+
+def repeated(run: Callable[[int], float], times: int, at_once: int) -> list[float]:
+    """The results of so many runs, so many of them at the same time."""
+    with ThreadPoolExecutor(at_once) as threads:
+        return list(threads.map(run, range(times)))
+
+
+def report(what: str, results: Sequence[float], worst: float) -> None:
+    told = f"median {statistics.median(results):7.3f} s   worst {worst:7.3f} s   of {len(results)}"
+    print(f"{what:58} {told}", flush=True)
+
+
+def handovers(kind: str, odbc: str) -> bool:
+    """A hundred of each; whether all were in time."""
+    in_time = True
+    with LocalSqlServer() as server:
+        link = Link(server, odbc)
+        ways: dict[str, Callable[[Link, str], float]] = {"release": handover_by_release, "expiry": handover_by_crash}
+        for what, way in ways.items():
+            taken = repeated(lambda number, what=what, way=way: way(link, f"{what}-{number}"), 100, 5)  # type: ignore[misc]
+            report(f"{kind}: from {what} to the next hold (poll {POLL_S:g} s)", taken, max(taken))
+            in_time = in_time and max(taken) <= POLL_S + 0.25
+    return in_time
+
+
+def silences(kind: str, odbc: str, duration: float) -> bool:
+    """Twenty of each way; whether the loss was always told before the row expired."""
+    in_time = True
+    for way in SILENT:
+        at_once = 1 if way == "busy" else 10  # busy work would take the others' time, and the stand-in's
+        left = repeated(lambda number, way=way: silent_link(odbc, way, duration), 20, at_once)  # type: ignore[misc]
+        report(f"{kind}: {way}, lease of {duration:g} s, lost before its expiry", left, min(left))
+        in_time = in_time and min(left) > 0
+    return in_time
+
+
+def main() -> int:
+    """Half an hour with both drivers; arguments name the one to take."""
+    in_time = True
+    for kind in sys.argv[1:] or ("ms", "freetds"):
+        driver = find_driver(kind)
+        if driver is not None:
+            in_time = handovers(kind, driver.odbc) and in_time
+            for duration in (3.0, 30.0):
+                in_time = silences(kind, driver.odbc, duration) and in_time
+    return 0 if in_time else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
