@@ -103,6 +103,7 @@ class LeaderElection(CandidateBase[Leading]):
         # Of all ways to wake a thread, the one that a signal handler may use too.
         self._events: queue.SimpleQueue[tuple[Event, Leading | None]] = queue.SimpleQueue()
         self._news: queue.SimpleQueue[LeaseInfo | None] = queue.SimpleQueue()
+        self._end = threading.Event()
 
     def run(self) -> None:
         """Takes part until ``resign()``; returns when the work has returned and the lease is released, or past its
@@ -116,10 +117,11 @@ class LeaderElection(CandidateBase[Leading]):
         deciding = threading.Thread(target=copy_context().run, args=(self._run,), name="sqllease-election", daemon=True)
         try:
             deciding.start()
-            _join(deciding)
+            self._wait_for_end()
         except BaseException:
             self.resign()
-            _join(deciding)
+            if deciding.ident is not None:  # else it could not even be started
+                self._wait_for_end()
             raise
         if self._bug is not None:
             raise self._bug
@@ -129,6 +131,12 @@ class LeaderElection(CandidateBase[Leading]):
         also before ``run``.
         """
         self._events.put((Event.RESIGN, None))
+
+    def _wait_for_end(self) -> None:
+        # Not join(): up to Python 3.12 one that is interrupted takes the thread for dead. And not without a time limit:
+        # Windows hears no Ctrl-C meanwhile.
+        while not self._end.wait(LOOK_S):
+            pass
 
     def _run(self) -> None:
         if self._on_new_leader is not None:
@@ -141,6 +149,7 @@ class LeaderElection(CandidateBase[Leading]):
             self._give_up("the election has failed")
         finally:
             self._news.put(None)
+            self._end.set()
 
     def _step(self) -> None:
         pause = self._candidacy.pause(self._lease._clock.now())
@@ -224,8 +233,3 @@ class LeaderElection(CandidateBase[Leading]):
             callback(argument)
         except BaseException as error:  # noqa: BLE001  a callback's bug must not break the election
             journal.listener_failed(self._lease.name, error)
-
-
-def _join(thread: threading.Thread) -> None:
-    while thread.is_alive():
-        thread.join(LOOK_S)  # Windows hears no Ctrl-C while a thread waits without end

@@ -1,4 +1,4 @@
-"""The same rooms for asyncio: connection, store, lease, hold, election. Thin twins; the rules stand in the rooms above."""
+"""The same rooms for asyncio: connection, store, lease, hold, election. Thin twins; the rules stand above."""
 
 from .election import AsyncLeaderElection
 from .holding import AsyncHold
