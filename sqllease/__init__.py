@@ -14,9 +14,11 @@ Not guaranteed: fairness (there is no queue), and that a paused process notices 
 """
 
 from . import schema
-from .aio import AsyncHold, AsyncLeaseStore, AsyncSqlLease
+from .aio import AsyncHold, AsyncLeaderElection, AsyncLeaseStore, AsyncSqlLease
 from .answers import LeaseInfo
+from .candidacy import ElectionState
 from .clock import SYSTEM_CLOCK, Clock
+from .election import LeaderElection, Leading
 from .errors import (
     LeaseConfigurationError,
     LeaseError,
@@ -39,11 +41,15 @@ __version__ = "0.1.0"
 __all__ = [
     "SYSTEM_CLOCK",
     "AsyncHold",
+    "AsyncLeaderElection",
     "AsyncLease",
     "AsyncLeaseStore",
     "AsyncSqlLease",
     "Clock",
+    "ElectionState",
     "Hold",
+    "LeaderElection",
+    "Leading",
     "Lease",
     "LeaseConfigurationError",
     "LeaseError",

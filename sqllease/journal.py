@@ -100,3 +100,41 @@ def listener_failed(name: str, error: BaseException) -> None:
 def keep_alive_failed(error: LeaseError, failures: int) -> None:
     """A renewal got no answer; another try comes soon."""
     log.debug("keep-alive: try %d failed: %s", failures, error)
+
+
+def campaign_failed(name: str, owner: str, error: Exception, *, first: bool) -> None:
+    """A candidate's question got no answer; it asks again. A traceback only for what is not the database's doing."""
+    level = logging.WARNING if first else logging.DEBUG
+    trace = None if isinstance(error, LeaseError) else error
+    log.log(level, "lease %r: %s cannot campaign, and tries again: %s", name, owner, error, exc_info=trace)
+
+
+def campaigns_again(name: str, owner: str) -> None:
+    """The database answers a candidate again."""
+    log.info("lease %r: %s campaigns: the database answers", name, owner)
+
+
+def work_ended(name: str, owner: str, error: BaseException | None, *, told: bool) -> None:
+    """The leader's work has returned. told: it was asked to stop, or its lease was lost."""
+    if error is not None:
+        log.error("lease %r: the work of leader %s failed, it steps down", name, owner, exc_info=error)
+    else:
+        how = "has stopped" if told else "has returned by itself"
+        log.log(logging.INFO if told else logging.WARNING, "lease %r: the work of leader %s %s", name, owner, how)
+
+
+def outlived(name: str, owner: str) -> None:
+    """The leader's work goes on without a lease."""
+    log.error(
+        "lease %r: the work of %s has outlived the lease: others may lead beside it; end this process", name, owner
+    )
+
+
+def leaves_unreleased(name: str, owner: str, limit: float) -> None:
+    """A resigning leader does not wait for its release any longer."""
+    log.warning("lease %r: the release by %s took longer than %g s; nobody waits for it", name, owner, limit)
+
+
+def not_left(name: str, error: Exception) -> None:
+    """The end of a hold has failed by a bug; the row expires by itself."""
+    log.error("lease %r: leaving it failed", name, exc_info=error)
