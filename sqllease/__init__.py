@@ -14,8 +14,18 @@ Not guaranteed: fairness (there is no queue), and that a paused process notices 
 """
 
 from . import schema
-from .aio import AsyncHold, AsyncLeaseStore, AsyncSqlLease
+from .aio import (
+    AsyncAppLockProvider,
+    AsyncHold,
+    AsyncLeaseStore,
+    AsyncLockProvider,
+    AsyncMemoryLockProvider,
+    AsyncSqlLease,
+    AsyncSqlLockProvider,
+    async_locked,
+)
 from .answers import LeaseInfo
+from .applocks import AppLockProvider
 from .clock import SYSTEM_CLOCK, Clock
 from .errors import (
     LeaseConfigurationError,
@@ -32,16 +42,22 @@ from .holding import Hold
 from .lease import SqlLease
 from .options import LeaseOptions, ReplicaOptions
 from .protocols import AsyncLease, Lease
+from .providers import LockProvider, MemoryLockProvider, SqlLockProvider, locked
 from .store import LeaseStore
 
 __version__ = "0.1.0"
 
 __all__ = [
     "SYSTEM_CLOCK",
+    "AppLockProvider",
+    "AsyncAppLockProvider",
     "AsyncHold",
     "AsyncLease",
     "AsyncLeaseStore",
+    "AsyncLockProvider",
+    "AsyncMemoryLockProvider",
     "AsyncSqlLease",
+    "AsyncSqlLockProvider",
     "Clock",
     "Hold",
     "Lease",
@@ -55,10 +71,15 @@ __all__ = [
     "LeaseStore",
     "LeaseStoreError",
     "LeaseValueError",
+    "LockProvider",
+    "MemoryLockProvider",
     "Outcome",
     "ReplicaOptions",
     "SqlLease",
+    "SqlLockProvider",
     "assert_held",
+    "async_locked",
     "guarded",
+    "locked",
     "schema",
 ]
