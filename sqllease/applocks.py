@@ -12,8 +12,9 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from typing import Any
 
-from tenacity import Retrying
+from tenacity import Retrying, retry_if_exception
 
 from .answers import Row
 from .clock import SYSTEM_CLOCK
@@ -61,6 +62,11 @@ class AppLocks:
             template(f"applock_{verb}"), (name, self._principal), (APPLOCK_UNITS, IDENTIFIER_UNITS), ("Result",)
         )
 
+    def _policy(self) -> dict[str, Any]:
+        # A place does not become free by asking again: locks last.
+        policy = retry_policy(SYSTEM_CLOCK, PATIENCE.retry_budget)
+        return policy | {"retry": policy["retry"] & retry_if_exception(_is_not_full)}
+
     def _granted(self, rows: Sequence[Row]) -> bool:
         """Whether sp_getapplock has granted the lock. Raises what its other return codes mean."""
         result = rows[0][0]
@@ -72,6 +78,10 @@ class AppLocks:
                 f"{self._principal!r}?"
             )
         return bool(result >= 0)
+
+
+def _is_not_full(error: BaseException) -> bool:
+    return not (isinstance(error, Retry) and error.fault.kind is Kind.BUSY)
 
 
 @dataclass(eq=False, slots=True)
@@ -91,8 +101,8 @@ class AppLockProvider(AppLocks):
 
     connection: an ODBC connection string, or a callable that returns a new pyodbc connection. prefix: a key space, put
     in front of each resource; a name of more than 255 UTF-16 units ends in a hash. principal: members of this role of
-    the database may hold the locks, and only they compete. max_locks: how many locks, and so connections, at once; then
-    LeaseStoreError. Idle connections are used again, so a lost try needs no login.
+    the database may hold the locks, and only they compete. max_locks: how many locks, and so connections, at once; one
+    more is LeaseStoreError after ``login_timeout`` seconds. Idle connections are used again: a lost try needs no login.
 
     **There is no expiry.** The server frees a lock when it sees that the session has ended: at once after a close or a
     crash, after minutes when the network fell silent, always at a failover or restart. The holder is told by
@@ -119,7 +129,7 @@ class AppLockProvider(AppLocks):
         name = self._name(resource)
         fault: Fault
         try:
-            for attempt in Retrying(**retry_policy(SYSTEM_CLOCK, PATIENCE.retry_budget), sleep=time.sleep):
+            for attempt in Retrying(**self._policy(), sleep=time.sleep):
                 with attempt:
                     return self._obtain(name)
             raise AssertionError("tenacity ended without an outcome")

@@ -6,8 +6,7 @@ the lease object does later.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -133,14 +132,17 @@ class HoldBase:
 _held: ContextVar[tuple[HoldBase, ...]] = ContextVar("sqllease_held", default=())
 
 
-@contextmanager
-def entered(hold: HoldBase) -> Iterator[None]:
+class entered:  # noqa: N801  no generator: the block of a hold that is forgotten may be collected in any context
     """While this lasts, ``assert_held`` finds the hold, in this thread or task and those that copy its context."""
-    mark = _held.set((*_held.get(), hold))
-    try:
-        yield
-    finally:
-        _held.reset(mark)
+
+    def __init__(self, hold: HoldBase) -> None:
+        self._hold = hold
+
+    def __enter__(self) -> None:
+        self._mark = _held.set((*_held.get(), self._hold))
+
+    def __exit__(self, *ending: object) -> None:
+        _held.reset(self._mark)
 
 
 def assert_held(name: str) -> HoldBase:

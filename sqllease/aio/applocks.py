@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from tenacity import AsyncRetrying
 
 from sqllease.applocks import PATIENCE, AppLocks
-from sqllease.clock import SYSTEM_CLOCK
 from sqllease.connection import Connect
-from sqllease.faults import Fault, Retry, retry_policy
+from sqllease.faults import Fault, Retry
 from sqllease.names import new_owner_id
 from sqllease.options import Seconds
 from sqllease.statements import Statement
@@ -34,7 +33,8 @@ class _Pinned:
 
 class AsyncAppLockProvider(AppLocks):
     """As ``AppLockProvider``, for asyncio; ``is_held`` is awaited too. A cancelled call ends the session that it was
-    made on: whatever it had obtained is free.
+    made on: whatever it had obtained is free. So does the end of the loop, as that of ``asyncio.run``, in which a lock
+    was obtained.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class AsyncAppLockProvider(AppLocks):
         name = self._name(resource)
         fault: Fault
         try:
-            async for attempt in AsyncRetrying(**retry_policy(SYSTEM_CLOCK, PATIENCE.retry_budget)):
+            async for attempt in AsyncRetrying(**self._policy()):
                 with attempt:
                     return await self._obtain(name)
             raise AssertionError("tenacity ended without an outcome")

@@ -4,6 +4,6 @@ DECLARE @resource  nvarchar(255) = ?;
 DECLARE @principal nvarchar(128) = ?;
 DECLARE @result    int;
 
-EXEC @result = sys.sp_releaseapplock @Resource = @resource, @LockOwner = N'Session', @DbPrincipal = @principal;
+EXEC @result = sys.sp_releaseapplock @resource, N'Session', @principal;
 
 SELECT @result AS Result;

@@ -65,16 +65,13 @@ def release(session: Session, resource: str, owner: str, principal: str) -> int:
     return 0
 
 
-def mode(session: Session, principal: str, resource: str, owner: str) -> str | None:
-    """APPLOCK_MODE: in which mode this owner has the lock, ``NoLock`` where it has not; NULL for wrong arguments."""
-    if _invalid(session, principal, owner):
-        return None
-    holder = _owner(session, owner)
-    place = ("APP", session.database.id, principal.lower(), resource[:255])
-    held = None if holder is None else holder.held.get(place)
-    if held is None:
-        return "NoLock"
-    for name, short in _SHOWN.items():
-        if short == held:
-            return name
-    raise unsupported(f"APPLOCK_MODE of {held}")
+def mode(session: Session, principal: str, resource: str, owner: str) -> str:
+    """APPLOCK_MODE: in which mode this owner has the lock, ``NoLock`` where it has not."""
+    holder = None if _invalid(session, principal, owner) else _owner(session, owner)
+    if holder is None:
+        raise unsupported(f"APPLOCK_MODE for {principal}, {owner}")
+    held = holder.held.get(("APP", session.database.id, principal.lower(), resource[:255]))
+    shown = {short: name for name, short in _SHOWN.items()} | {None: "NoLock"}
+    if held not in shown:
+        raise unsupported(f"APPLOCK_MODE of {held}")
+    return shown[held]
