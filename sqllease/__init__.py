@@ -14,8 +14,19 @@ Not guaranteed: fairness (there is no queue), and that a paused process notices 
 """
 
 from . import schema
-from .aio import AsyncHold, AsyncLeaderElection, AsyncLeaseStore, AsyncSqlLease
+from .aio import (
+    AsyncAppLockProvider,
+    AsyncHold,
+    AsyncLeaderElection,
+    AsyncLeaseStore,
+    AsyncLockProvider,
+    AsyncMemoryLockProvider,
+    AsyncSqlLease,
+    AsyncSqlLockProvider,
+    async_locked,
+)
 from .answers import LeaseInfo
+from .applocks import AppLockProvider
 from .candidacy import ElectionState
 from .clock import SYSTEM_CLOCK, Clock
 from .election import LeaderElection, Leading
@@ -34,17 +45,23 @@ from .holding import Hold
 from .lease import SqlLease
 from .options import LeaseOptions, ReplicaOptions
 from .protocols import AsyncLease, Lease
+from .providers import LockProvider, MemoryLockProvider, SqlLockProvider, locked
 from .store import LeaseStore
 
 __version__ = "0.1.0"
 
 __all__ = [
     "SYSTEM_CLOCK",
+    "AppLockProvider",
+    "AsyncAppLockProvider",
     "AsyncHold",
     "AsyncLeaderElection",
     "AsyncLease",
     "AsyncLeaseStore",
+    "AsyncLockProvider",
+    "AsyncMemoryLockProvider",
     "AsyncSqlLease",
+    "AsyncSqlLockProvider",
     "Clock",
     "ElectionState",
     "Hold",
@@ -61,10 +78,15 @@ __all__ = [
     "LeaseStore",
     "LeaseStoreError",
     "LeaseValueError",
+    "LockProvider",
+    "MemoryLockProvider",
     "Outcome",
     "ReplicaOptions",
     "SqlLease",
+    "SqlLockProvider",
     "assert_held",
+    "async_locked",
     "guarded",
+    "locked",
     "schema",
 ]

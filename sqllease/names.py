@@ -21,6 +21,7 @@ LEASE_NAME_UNITS = 200
 OWNER_ID_UNITS = 128
 METADATA_UNITS = 1024
 IDENTIFIER_UNITS = 128
+APPLOCK_UNITS = 255
 
 RESTING_MARK = "\x01"
 """First character of the owner of a resting row (hold-at-least). No valid owner id has a control character, so none
@@ -106,6 +107,21 @@ def quote_literal(text: str) -> str:
     return "N'" + text.replace("'", "''") + "'"
 
 
+def applock_name(resource: object) -> str:
+    """The name of an application lock: the resource, checked as a lease name but of any length. SQL Server silently
+    cuts at 255 UTF-16 units, so one that is longer is cut here and ends in a hash of the whole.
+    """
+    return _fitted(_check_key("a resource", resource, APPLOCK_UNITS * 1000), APPLOCK_UNITS, 64)
+
+
+def _fitted(name: str, limit: int, digits: int) -> str:
+    if units(name) <= limit:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:digits]
+    kept = name.encode("utf-16-le")[: 2 * (limit - digits - 1)].decode("utf-16-le", errors="ignore")
+    return f"{kept}_{digest}"
+
+
 def check_identifier(what: str, name: object) -> str:
     """The name, if it can be one: 1 to 128 UTF-16 units that do not end in a blank. Else LeaseValueError."""
     checked = _check_text(what, name, IDENTIFIER_UNITS)
@@ -138,9 +154,4 @@ class TableName:
         """Name of a key, check or index of the table: ``PK_Leases``. One that would be too long is cut and ends in a
         hash of the whole.
         """
-        name = f"{prefix}_{self.table}{suffix}"
-        if units(name) <= IDENTIFIER_UNITS:
-            return name
-        digest = hashlib.sha256(name.encode()).hexdigest()[:16]
-        kept = name.encode("utf-16-le")[: 2 * (IDENTIFIER_UNITS - 17)].decode("utf-16-le", errors="ignore")
-        return f"{kept}_{digest}"
+        return _fitted(f"{prefix}_{self.table}{suffix}", IDENTIFIER_UNITS, 16)

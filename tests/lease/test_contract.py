@@ -1,4 +1,5 @@
-"""What a lease promises, verb by verb, on every server and with every driver.
+"""What a lease promises, verb by verb, on every server and with every driver: the contract that any lease must pass,
+and what it means for the row in the table.
 
 No test here needs a clock but the lease's own: a `ManualClock` stands still unless a test moves it, so that what the
 process may believe is an exact number.
@@ -9,10 +10,10 @@ from __future__ import annotations
 from datetime import UTC, timedelta
 
 import pyodbc
-import pytest
 
 from sqllease import LeaseOptions, LeaseStore
 from sqllease.testing import ManualClock
+from sqllease.testing.contract import LeaseContract
 
 from .support import TABLE, MakeLease, value
 
@@ -21,28 +22,11 @@ MARGIN_S = 3.0
 """safety_margin's default: a tenth of the duration."""
 
 
+class TestAnyLease(LeaseContract):
+    """The promises of any lease, kept by those of a SQL Server table."""
+
+
 class TestAcquire:
-    def test_a_free_lease_is_won_and_held(self, make_lease: MakeLease) -> None:
-        lease = make_lease()
-        assert lease.try_acquire() is True
-        assert lease.held is True
-
-    def test_before_the_first_acquire_nothing_is_believed(self, make_lease: MakeLease) -> None:
-        lease = make_lease()
-        assert lease.held is False
-        assert lease.remaining == 0.0
-        assert lease.expires_at is None
-        assert lease.fencing_token is None
-        assert lease.holder is None
-
-    def test_a_held_lease_is_refused_to_another_owner(self, make_lease: MakeLease) -> None:
-        holder, other = make_lease(), make_lease()
-        assert holder.try_acquire()
-        assert other.try_acquire() is False
-        assert other.held is False
-        assert other.remaining == 0.0
-        assert other.fencing_token is None
-
     def test_a_lost_try_changes_nothing_of_the_holders_row(self, make_lease: MakeLease, store: LeaseStore) -> None:
         holder, other = make_lease(), make_lease(metadata="other")
         assert holder.try_acquire()
@@ -70,19 +54,6 @@ class TestAcquire:
         assert (seen.resting, seen.expired) == (False, False)
         assert 0 < seen.remaining <= holder.options.duration
         assert seen.expires_at == holder.expires_at
-
-    def test_the_holder_seen_is_forgotten_once_the_lease_is_ours(self, make_lease: MakeLease) -> None:
-        holder, other = make_lease(), make_lease()
-        holder.try_acquire()
-        assert other.try_acquire() is False
-        holder.try_release()
-        assert other.try_acquire() is True
-        assert other.holder is None
-
-    def test_different_names_are_different_leases(self, make_lease: MakeLease, lease_name: str) -> None:
-        first, second = make_lease(f"{lease_name}-1"), make_lease(f"{lease_name}-2")
-        assert first.try_acquire() is True
-        assert second.try_acquire() is True
 
     def test_the_row_says_who_holds_since_when_and_until_when(self, make_lease: MakeLease, store: LeaseStore) -> None:
         lease = make_lease(options=DURATION)
@@ -147,16 +118,6 @@ class TestRenew:
         assert lease.try_renew() is True
         assert lease.remaining == 30 - MARGIN_S
 
-    def test_who_never_acquired_renews_nothing(self, make_lease: MakeLease) -> None:
-        assert make_lease().try_renew() is False
-
-    def test_another_owner_renews_nothing(self, make_lease: MakeLease) -> None:
-        holder, other = make_lease(), make_lease()
-        holder.try_acquire()
-        other.try_acquire()
-        assert other.try_renew() is False
-        assert other.held is False
-
     def test_a_row_deleted_by_hand_is_a_loss_at_the_next_renew(
         self, make_lease: MakeLease, beside: pyodbc.Connection
     ) -> None:
@@ -200,28 +161,6 @@ class TestRelease:
         assert lease.fencing_token is None
         assert store.get(lease.name) is None
 
-    def test_a_released_lease_is_free_for_the_next(self, make_lease: MakeLease) -> None:
-        first, second = make_lease(), make_lease()
-        first.try_acquire()
-        first.try_release()
-        assert second.try_acquire() is True
-
-    def test_there_is_nothing_to_release_twice(self, make_lease: MakeLease) -> None:
-        lease = make_lease()
-        lease.try_acquire()
-        lease.try_release()
-        assert lease.try_release() is False
-
-    def test_who_never_acquired_releases_nothing(self, make_lease: MakeLease) -> None:
-        assert make_lease().try_release() is False
-
-    def test_another_owner_releases_nothing(self, make_lease: MakeLease) -> None:
-        holder, other = make_lease(), make_lease()
-        holder.try_acquire()
-        other.try_acquire()
-        assert other.try_release() is False
-        assert holder.try_renew() is True
-
     def test_a_release_of_a_row_deleted_by_hand_is_false_and_raises_nothing(
         self, make_lease: MakeLease, beside: pyodbc.Connection
     ) -> None:
@@ -243,16 +182,6 @@ class TestTenure:
         lease.try_renew()
         assert value(beside, query, lease.name) > lease.fencing_token
 
-    def test_the_token_rises_with_each_tenure_of_one_lease(self, make_lease: MakeLease) -> None:
-        tokens = []
-        for contender in (make_lease(), make_lease(), make_lease()):
-            for _ in range(2):
-                assert contender.try_acquire()
-                tokens.append(contender.fencing_token)
-                contender.try_release()
-        assert None not in tokens
-        assert tokens == sorted(set(tokens), key=lambda token: token or 0)
-
     def test_each_acquire_after_a_release_begins_strictly_later(
         self, make_lease: MakeLease, beside: pyodbc.Connection
     ) -> None:
@@ -264,11 +193,6 @@ class TestTenure:
             begins.append(value(beside, f"SELECT {exact} FROM {TABLE} WHERE LeaseName = ?", lease.name))
             lease.try_release()
         assert begins == sorted(set(begins))
-
-    def test_equal_owner_ids_are_one_owner(self, make_lease: MakeLease) -> None:
-        first, second = make_lease(owner_id="web-1"), make_lease(owner_id="web-1")
-        assert first.try_acquire() is True
-        assert second.try_acquire() is True
 
     def test_the_second_object_of_one_owner_begins_a_tenure_of_its_own(
         self, make_lease: MakeLease, store: LeaseStore
@@ -284,14 +208,3 @@ class TestTenure:
         assert second.fencing_token is not None
         assert first_token is not None
         assert second.fencing_token > first_token
-
-    @pytest.mark.parametrize("verb", ["try_renew", "try_release"])
-    def test_a_message_of_an_earlier_tenure_touches_nothing_of_a_later_one(
-        self, make_lease: MakeLease, verb: str
-    ) -> None:
-        earlier, later = make_lease(owner_id="web-1"), make_lease(owner_id="web-1")
-        earlier.try_acquire()
-        later.try_acquire()
-        assert getattr(earlier, verb)() is False
-        assert earlier.held is False
-        assert later.try_renew() is True

@@ -185,6 +185,18 @@ def test_session_locks_outlive_transactions_and_are_released_one_by_one(sa: User
     assert sa.run(release).numbers == [1223]
 
 
+def test_a_session_is_told_in_which_mode_it_has_a_lock_itself(sa: User) -> None:
+    """APPLOCK_MODE: the mode held by the owner that asks, NoLock for what others have; binary names."""
+    look = "SELECT APPLOCK_MODE(N'public', N'r', N'Session')"
+    assert sa.ok(look).value == "NoLock"
+    for mode in ("Shared", "Update", "Exclusive"):
+        sa.ok(f"EXEC sp_getapplock N'r', '{mode}', 'Session'")
+        assert sa.ok(look).value == mode
+    assert sa.desk.login().ok(look).value == "NoLock"
+    assert sa.ok("SELECT APPLOCK_MODE(N'public', N'R', N'Session')").value == "NoLock"
+    assert sa.run("SELECT APPLOCK_MODE(N'public', N'r', N'Transaction')").numbers == [40517]
+
+
 def test_transaction_locks_end_with_their_transaction(sa: User) -> None:
     """@LockOwner = Transaction needs one (-999) and ends with it."""
     other = sa.desk.login()

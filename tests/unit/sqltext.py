@@ -11,6 +11,7 @@ from itertools import count
 from typing import Any, cast
 
 from sqllease import schema
+from sqllease.applocks import AppLocks
 from sqllease.connection import Connection
 from sqllease.names import TableName
 from sqllease.options import LeaseOptions
@@ -101,6 +102,7 @@ def statements(
     made = Statements(table or TableName())
     options = options or LeaseOptions()
     tenure = "2026-11-29T14:00:00.1234567+00:00"
+    locks = AppLocks("DRIVER=none", prefix="", principal="public", max_locks=1, login_timeout=None)
     return {
         "acquire": made.acquire(name, owner, None, options, last=None, keep=False, sweep=False),
         "acquire and sweep": made.acquire(name, owner, "about", options, last=tenure, keep=True, sweep=True),
@@ -112,6 +114,7 @@ def statements(
         "list": made.list(),
         "break": made.break_lease(name, owner, 1.5),
         "purge": made.purge(3600.0, 500, 1.5),
+        **{f"applock {verb}": locks._statement(verb, name) for verb in ("obtain", "release", "look")},
     }
 
 

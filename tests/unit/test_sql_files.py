@@ -90,7 +90,7 @@ def test_every_change_of_the_lease_table_locks_rows_and_never_pages(label: str) 
         assert "ROWLOCK" in target.group(1)
 
 
-@pytest.mark.parametrize("label", sorted(statements().keys() - {"look"}))
+@pytest.mark.parametrize("label", [label for label in statements() if label != "look" and "applock" not in label])
 def test_every_use_of_the_lease_table_says_how_it_locks(label: str) -> None:
     uses = re.findall(
         r"\[lease\]\.\[Leases\](?: AS \w)?( WITH \((?:[^)]*\b(?:ROWLOCK|READUNCOMMITTED)\b[^)]*)\))?",

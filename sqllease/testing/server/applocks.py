@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 from . import security
 from .errortexts import sql_error
 from .locks import Owner
-from .sqltypes import SqlError
+from .sqltypes import SqlError, unsupported
 
 if TYPE_CHECKING:
     from .session import Session
 
-_MODES = {"shared": "S", "update": "U", "exclusive": "X", "intentshared": "IS", "intentexclusive": "IX"}
+_SHOWN = {"Shared": "S", "Update": "U", "Exclusive": "X", "IntentShared": "IS", "IntentExclusive": "IX"}
+_MODES = {name.lower(): mode for name, mode in _SHOWN.items()}
 GRANTED, GRANTED_AFTER_WAIT, TIMED_OUT, VICTIM, INVALID = 0, 1, -1, -3, -999
 
 
@@ -62,3 +63,15 @@ def release(session: Session, resource: str, owner: str, principal: str) -> int:
         raise sql_error(1223, principal, resource)
     session.engine.instance.locks.release(holder, place, before.pop())
     return 0
+
+
+def mode(session: Session, principal: str, resource: str, owner: str) -> str:
+    """APPLOCK_MODE: in which mode this owner has the lock, ``NoLock`` where it has not."""
+    holder = None if _invalid(session, principal, owner) else _owner(session, owner)
+    if holder is None:
+        raise unsupported(f"APPLOCK_MODE for {principal}, {owner}")
+    held = holder.held.get(("APP", session.database.id, principal.lower(), resource[:255]))
+    shown = {short: name for name, short in _SHOWN.items()} | {None: "NoLock"}
+    if held not in shown:
+        raise unsupported(f"APPLOCK_MODE of {held}")
+    return shown[held]

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from . import catalog, security, syntax, views
+from . import applocks, catalog, security, syntax, views
 from .sqltypes import SqlError, Value, unsupported
 from .storage import Table
 
@@ -231,6 +231,10 @@ def _any(right: str) -> tuple[str, ...]:
     return ("SELECT", "INSERT", "UPDATE", "DELETE", "ALTER") if right == "ANY" else (right,)
 
 
+def _applock_mode(session: Session, principal: Value, resource: Value, owner: Value) -> Value:
+    return applocks.mode(session, str(principal), str(resource), str(owner))
+
+
 def _min_active(session: Session) -> Value:
     raise unsupported("MIN_ACTIVE_ROWVERSION")
 
@@ -295,6 +299,7 @@ _FUNCTIONS: dict[str, Callable[..., Value]] = {
     "DATABASE_PRINCIPAL_ID": _principal_id,
     "APP_NAME": lambda s: s.requested.application,
     "HOST_NAME": lambda s: s.requested.host,
+    "APPLOCK_MODE": _applock_mode,
     "MIN_ACTIVE_ROWVERSION": _min_active,
     "CURRENT_TRANSACTION_ID": lambda s: s.current().id,
     "ROWCOUNT_BIG": lambda s: s.rowcount,

@@ -1,0 +1,27 @@
+"""The README shows the recipes as they run: each marked region of a recipe is a code block there, letter by letter."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+README = (HERE.parents[1] / "README.md").read_text("utf-8")
+MARKED = re.compile(r"^# --- README: (?P<what>[^\n]+)\n(?P<code>.*?)\n+# --- end$", re.MULTILINE | re.DOTALL)
+REGIONS = {
+    found["what"]: found["code"]
+    for path in sorted(HERE.glob("*.py"))
+    if path.name != Path(__file__).name
+    for found in MARKED.finditer(path.read_text("utf-8"))
+}
+
+
+def test_there_are_recipes() -> None:
+    assert REGIONS.keys() == {"APScheduler", "FastAPI"}
+
+
+@pytest.mark.parametrize("what", REGIONS)
+def test_the_readme_shows_what_runs(what: str) -> None:
+    assert f"```python\n{REGIONS[what]}\n```\n" in README
