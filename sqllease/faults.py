@@ -3,9 +3,9 @@ policy.
 
 Sources: EF Core's SqlServerTransientExceptionDetector, SqlClient's SqlConfigurableRetryFactory, Microsoft's page on
 Azure SQL connection errors;
--1, 0, 2, 26, 53, 258, 596, 913, 922, 955, 956, 6005, 10061, 17142 and 3906 are additions of ours. An exception is
-turned into a ``Fault``, plain data, and dropped: a driver's exception in a chain could carry a piece of a connection
-string.
+-1, 0, 2, 26, 53, 258, 596, 913, 922, 955, 956, 1219, 3961, 6005, 10061, 17142 and 3906 are additions of ours. An
+exception is turned into a ``Fault``, plain data, and dropped: a driver's exception in a chain could carry a piece of a
+connection string.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .odbc import scrub
 OPEN_TRANSACTION = 51000
 """Our own THROW: the connection arrived with an open transaction."""
 
-CONTENTION = frozenset({601, 1203, 1204, 1205, 1221, 1222, 2601, 2627, 3960, 8628, 8645, 8651, 42029})
+CONTENTION = frozenset({601, 1203, 1204, 1205, 1221, 1222, 2601, 2627, 3960, 3961, 8628, 8645, 8651, 42029})
 MOVED = frozenset(
     {
         -2,
@@ -60,6 +60,7 @@ MOVED = frozenset(
     }
     | {
         997,
+        1219,
         3906,
         3947,
         3948,
