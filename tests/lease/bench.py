@@ -19,8 +19,12 @@ from sqllease.testing.server.faults import Hold
 from sqllease.testing.server.requestlog import Request
 from tests.drivers import Driver
 
-QUICK = LeaseOptions(duration=6, command_timeout=1, lock_timeout=0.5)
-"""Belief for 5.4 s after the send, no attempt later than 2 s after the call began."""
+QUICK = LeaseOptions(duration=6, command_timeout=5, lock_timeout=0.5)
+"""Belief for 5.4 s after the send, no attempt later than 2 s after the call began. The driver's patience is real time:
+long enough that a busy machine alone never wears it out.
+"""
+HASTY = LeaseOptions(duration=18, command_timeout=2, lock_timeout=0.5)
+"""For tests that have to wait until the driver gives up; a call has six seconds."""
 
 FOR_EVER = 10**6
 
@@ -72,6 +76,7 @@ class Bench:
         return self.server.connection_string(driver=self.driver.odbc, **keywords)
 
     def store(self, connection: str | Callable[[], Any] | None = None, **keywords: Any) -> LeaseStore:
+        keywords = {"login_timeout": 5} | keywords
         store = LeaseStore(self.dsn() if connection is None else connection, **keywords)
         self._open.callback(store.close)
         self._stores.append(store)

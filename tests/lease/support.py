@@ -19,6 +19,7 @@ import pyodbc
 from sqllease import Lease, LeaseOptions
 from sqllease.testing import ManualClock
 from sqllease.testing.server.sqltypes import Moment
+from sqllease.testing.server.transactions import Commit, RowImage
 
 if TYPE_CHECKING:
     from sqllease.testing import LocalSqlServer
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 TICKS = 10_000_000
-PATIENCE_S = 20.0
+PATIENCE_S = 40.0
 """How long something that must happen may take before the test fails."""
 TABLE = "[lease].[Leases]"
 
@@ -168,19 +169,21 @@ def value(connection: pyodbc.Connection, query: str, *parameters: object) -> Any
 
 
 def add_expired_rows(server: LocalSqlServer, count: int, *, seconds_ago: float, prefix: str = "old") -> None:
-    """Puts rows into the lease table that expired so long ago. By the engine's own insert: a hundred thousand rows
-    take seconds. Nobody may be asking the server meanwhile.
+    """Puts rows into the lease table that expired so long ago, in one commit and without a lock, as a replica takes
+    them over: a hundred thousand rows take seconds. Nobody may be asking the server meanwhile.
     """
-    engine = server.engine
-    table = engine.default.table("lease", "Leases")
+    database = server.engine.default
+    table = database.table("lease", "Leases")
     assert table is not None
-    expiry = engine.clock.ticks() - round(seconds_ago * TICKS)
-    with_rows = engine.instance.begin(engine.quiet)
+    expiry = server.clock.ticks() - round(seconds_ago * TICKS)
+    images = []
     for number in range(count):
-        began = Moment(expiry - 30 * TICKS - number)
-        row = (f"{prefix}-{number:06}", "dead", began, began, Moment(expiry - number), None, None)
-        table.insert(with_rows, row)
-    with_rows.commit()
+        began, version = Moment(expiry - 30 * TICKS - number), database.next_rowversion()
+        row = (f"{prefix}-{number:06}", "dead", began, began, Moment(expiry - number), None, version)
+        images.append(RowImage(table.id, table.clustered.key_of(row, ()), row))
+    database.apply(Commit(database.sequence + 1, tuple(images), database.rowversion))
+    for record in list(table.versioned):
+        table.settle(record)
 
 
 def names_in(server: LocalSqlServer) -> list[str]:

@@ -19,7 +19,7 @@ from sqllease import LeaseConfigurationError
 from sqllease.testing import LocalSqlServer
 from tests.drivers import Driver
 
-from .bench import ACQUIRE, FOR_EVER, RENEW, Bench
+from .bench import ACQUIRE, FOR_EVER, HASTY, RENEW, Bench
 from .support import PATIENCE_S, in_background
 
 
@@ -89,7 +89,8 @@ class Connections:
 
 def test_a_connection_that_saw_a_time_out_is_never_used_again(bench: Bench) -> None:
     store = bench.store(max_connections=1)
-    lease, other = bench.lease("one", store), bench.lease("two", store, owner_id="other")
+    lease = bench.lease("one", store, options=HASTY)
+    other = bench.lease("two", store, owner_id="other")
     lease.try_acquire()
     bench.server.faults.delay(60, "after", matching=RENEW)
     assert lease.try_renew() is True
@@ -102,11 +103,11 @@ def test_a_connection_that_saw_a_time_out_is_never_used_again(bench: Bench) -> N
 
 
 def test_no_call_leaves_a_transaction_open_on_the_server(bench: Bench) -> None:
-    lease = bench.lease()
+    lease = bench.lease(options=HASTY)
     lease.try_acquire()
     bench.server.faults.delay(60, "after", matching=RENEW)
-    lease.try_renew()
-    lease.try_release()
+    assert lease.try_renew() is True
+    assert lease.try_release() is True
     assert all(session.trancount == 0 for session in bench.server.engine.sessions.values())
 
 

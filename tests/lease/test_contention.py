@@ -15,7 +15,7 @@ from tests.drivers import Driver
 from .bench import ACQUIRE, Bench
 from .support import PATIENCE_S, in_background, wait_until_somebody_waits_for_a_lock
 
-IMPATIENT = LeaseOptions(duration=6, command_timeout=1, lock_timeout=0.02)
+IMPATIENT = LeaseOptions(duration=6, command_timeout=5, lock_timeout=0.02)
 
 
 @pytest.fixture

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partialmethod
 
 import pytest
 
-from sqllease import LeaseConfigurationError, LeaseOptions, LeaseStore, schema, table
+from sqllease import LeaseConfigurationError, LeaseStore, schema
 from sqllease.testing import LocalSqlServer
 from tests.drivers import Driver
 
@@ -276,7 +277,8 @@ def test_on_a_read_only_database_it_is_a_no_op_where_the_table_is_there(bench: B
 def test_on_a_read_only_database_a_missing_table_is_told_as_read_only(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(table, "PATIENCE", LeaseOptions(duration=2, command_timeout=1))  # asked again for 0.7 s, not 10
+    # Asked again for 0.7 s, not 10.
+    monkeypatch.setattr(LeaseStore, "_obey", partialmethod(LeaseStore._obey, budget=0.7))
     bench.server.execute("ALTER DATABASE CURRENT SET READ_ONLY")
     with pytest.raises(LeaseConfigurationError, match="read-only: connect to the primary"):
         schema.ensure_created(bench.dsn(), table="Another")

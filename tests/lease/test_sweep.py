@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 LIMIT = 50
 MANY = 100_000
 DAY_S = 86_400.0
-SWEEP = LeaseOptions(sweep_limit=LIMIT)
-NO_SWEEP = LeaseOptions(sweep_limit=0)
+SWEEP = LeaseOptions(duration=300, sweep_limit=LIMIT)  # a command time-out that no busy machine reaches
+NO_SWEEP = SWEEP.but(sweep_limit=0)
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def dsn(server: LocalSqlServer, driver: Driver) -> str:
     return server.connection_string(driver=driver.odbc)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def crowded() -> Iterator[LocalSqlServer]:
     """A server whose table has 100,000 expired rows."""
     with LocalSqlServer() as server:
@@ -68,7 +68,7 @@ class TestCost:
         self, crowded: LocalSqlServer, driver: Driver, limit: int
     ) -> None:
         before = row_count(crowded)
-        work = acquire(crowded, driver, LeaseOptions(sweep_limit=limit))
+        work = acquire(crowded, driver, SWEEP.but(sweep_limit=limit))
         assert before - row_count(crowded) == limit
         assert work.rows_written == limit + 1
         assert work.lock_waits == 0

@@ -15,7 +15,7 @@ from sqllease import LeaseConfigurationError, LeaseOptions, LeaseStoreError
 from sqllease.testing import LocalSqlServer
 from tests.drivers import Driver
 
-from .bench import ACQUIRE, FOR_EVER, RELEASE, RENEW, Bench
+from .bench import ACQUIRE, FOR_EVER, HASTY, QUICK, RELEASE, RENEW, Bench
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ NOT_EXECUTED: dict[str, Trouble] = {
     "lock time-out": lambda bench, times: bench.server.faults.error(1222, times=times),
     "failing over": lambda bench, times: bench.server.faults.error(40197, severity=17, times=times),
 }
-# Not among the lasting ones: each attempt takes the driver's time-out of one second; read-only is told otherwise.
+# Not among the lasting ones: each attempt takes the driver's time-out; read-only is told otherwise.
 NOT_EXECUTED_ONCE: dict[str, Trouble] = {
     "late beyond the command time-out": lambda bench, times: bench.server.faults.delay(60, "before", times=times),
     "read-only for a moment": lambda bench, times: bench.server.faults.error(3906, times=times),
@@ -58,6 +58,10 @@ KEEPS_CONNECTION = ("deadlock victim", "lock time-out")
 
 once = pytest.mark.parametrize("trouble", ONCE)
 lasting = pytest.mark.parametrize("trouble", LASTING)
+
+
+def patience(trouble: str) -> LeaseOptions:
+    return HASTY if "beyond the command time-out" in trouble else QUICK
 
 
 def strike(bench: Bench, trouble: str) -> None:
@@ -83,7 +87,7 @@ def struck(bench: Bench, trouble: str, *, connected: bool) -> None:
 def test_an_acquire_that_meets_one_fault_is_won_with_one_row_that_renew_and_release_find(
     bench: Bench, trouble: str
 ) -> None:
-    lease = bench.lease()
+    lease = bench.lease(options=patience(trouble))
     strike(bench, trouble)
     assert lease.try_acquire() is True
     struck(bench, trouble, connected=False)
@@ -98,7 +102,7 @@ def test_an_acquire_that_meets_one_fault_is_won_with_one_row_that_renew_and_rele
 
 @once
 def test_a_renew_that_meets_one_fault_goes_on_with_the_same_tenure(bench: Bench, trouble: str) -> None:
-    lease = bench.lease()
+    lease = bench.lease(options=patience(trouble))
     lease.try_acquire()
     before, token = bench.row(), lease.fencing_token
     at_login = trouble in AT_LOGIN
@@ -119,7 +123,7 @@ def test_a_renew_that_meets_one_fault_goes_on_with_the_same_tenure(bench: Bench,
 def test_a_release_that_meets_one_fault_frees_the_row_and_says_what_its_last_statement_did(
     bench: Bench, trouble: str
 ) -> None:
-    lease = bench.lease()
+    lease = bench.lease(options=patience(trouble))
     lease.try_acquire()
     at_login = trouble in AT_LOGIN
     if at_login:
@@ -306,12 +310,12 @@ def test_failed_renews_are_no_loss_while_time_is_left_and_shout_once(
 
     def connect() -> pyodbc.Connection:
         try:
-            return pyodbc.connect(bench.dsn(), autocommit=True, timeout=1)
+            return pyodbc.connect(bench.dsn(), autocommit=True, timeout=2)
         except pyodbc.Error:
             bench.clock.advance(11)
             raise
 
-    lease = bench.lease(connection=connect, options=LeaseOptions(duration=60, command_timeout=1))
+    lease = bench.lease(connection=connect, options=LeaseOptions(duration=60, command_timeout=5))
     lease.try_acquire()
     token = lease.fencing_token
 

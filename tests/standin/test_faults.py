@@ -181,6 +181,21 @@ def test_a_delay_is_time_on_the_server_s_clock(
     assert (answers, count(server)) == ([1], 1)
 
 
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_delay_counts_from_what_the_log_shows(
+    server: LocalSqlServer, connection: pyodbc.Connection, when: str
+) -> None:
+    """However late the delay begins: who saw the request in the log may have moved the clock meanwhile."""
+
+    def moves_the_clock(request: Request) -> bool:
+        server.clock.advance(3600)
+        return request.text == INSERT
+
+    server.faults.delay(3600, when, matching=moves_the_clock)
+    connection.timeout = 10
+    assert connection.execute(INSERT).rowcount == 1
+
+
 @pytest.mark.parametrize(("when", "inserted"), [("before", 0), ("after", 1)])
 def test_a_timeout_ends_a_delay_and_the_request_has_executed_or_not(
     server: LocalSqlServer, connection: pyodbc.Connection, when: str, inserted: int
@@ -204,6 +219,8 @@ def test_a_silent_link_stays_open_and_answers_nothing(
     with pytest.raises(pyodbc.OperationalError) as caught:
         connection.execute(INSERT)
     assert caught.value.args[0] == "HYT00"
+    if driver.id == "freetds":
+        server.log.wait_for(lambda request: request.kind == "close" and request.finished)
     assert (count(server), server.connections) == (inserted, 1 if driver.id == "ms" else 0)
 
 

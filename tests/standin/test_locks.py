@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from sqllease.testing.server.locks import LockManager, Owner, compatible, join
-from sqllease.testing.server.sqltypes import SqlError
+from sqllease.testing.server.sqltypes import SqlError, Work
 from tests.standin.world import REPEATABLE as REPEATABLE_READ
 from tests.standin.world import FakeSession, World, number_of
 
@@ -221,6 +221,25 @@ def test_a_wait_ends_in_1222_when_the_servers_clock_has_counted_lock_timeout(loc
     assert str(task.error) == "Lock request time out period exceeded."
     locks.manager.release_all(holder)
     assert locks.manager.owners("k") == {}
+
+
+def test_a_wait_counts_from_when_it_can_be_seen(locks: Locks) -> None:
+    """Another thread may move the clock on that sight, before the waiting task has given up the thread."""
+
+    class MovesTheClock(Work):
+        def __setattr__(self, name: str, value: int) -> None:
+            if name == "lock_waits" and value == 1:
+                assert locks.manager.waiting(waiter.session) is not None
+                locks.clock.advance(3)
+            super().__setattr__(name, value)
+
+    holder, waiter = locks.owner(), locks.owner(timeout=3000)
+    assert isinstance(waiter.session, FakeSession)
+    waiter.session.work = MovesTheClock()
+    locks.manager.acquire(holder, "k", "X")
+    task = locks.ask(waiter, "k", "S")
+    locks.pass_time(0)
+    assert number_of(task) == 1222
 
 
 def test_with_lock_timeout_zero_it_fails_at_once(locks: Locks) -> None:

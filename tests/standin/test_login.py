@@ -85,6 +85,7 @@ def test_a_wrong_password_is_error_18456(server: LocalSqlServer, driver: Driver)
     expected = (pyodbc.InterfaceError, "28000") if driver.id == "ms" else (pyodbc.ProgrammingError, "42000")
     assert (type(caught.value), caught.value.args[0]) == expected
     assert server.log.errors == [18456]
+    server.log.wait_for(lambda request: request.kind == "close" and request.finished)
     assert server.connections == 0
 
 

@@ -96,6 +96,17 @@ def test_a_wait_ends_at_its_time_on_the_servers_clock() -> None:
     assert answers == [False]
 
 
+def test_a_wait_may_count_from_before_it_began() -> None:
+    scheduler, answers = make(), list[bool]()
+    seen_to_wait = scheduler.clock.ticks()
+    scheduler.clock.advance(3)
+    scheduler.spawn(lambda: answers.append(scheduler.block(3000, since=seen_to_wait)))
+    scheduler.run()
+    scheduler.clock.run_due()
+    scheduler.run()
+    assert answers == [False]
+
+
 def test_a_wait_that_was_ended_leaves_no_timer() -> None:
     scheduler = make()
     task = scheduler.spawn(lambda: scheduler.block(1000))

@@ -61,7 +61,8 @@ class Exchange:
         """A fault keeps it back."""
         self._host, self._session, self._calls, self._prepared = host, session, calls, prepared
         self._reset = reset
-        now = host.engine.clock.now()
+        self._shown = now = host.engine.clock.now()
+        """The server's clock before the log showed what a delay follows: the arrival, later the end of execution."""
         self._entries = [call.entry(session.id, now, prepared, same_message=n > 0) for n, call in enumerate(calls)]
 
     def start(self, when_done: Callable[[], None]) -> None:
@@ -102,6 +103,7 @@ class Exchange:
             else:
                 _execute(session, call, answer)
         finally:
+            self._shown = self._host.engine.clock.now()
             raised = session.raised if refusal is None else [error.number for error in refusal.errors]
             self._host.log.finish(entry, list(raised), session.work)
         if entry.procedure in ("sp_prepare", "sp_prepexec"):
@@ -127,7 +129,7 @@ class Exchange:
         if fault is None or fault.errors:
             return fault
         if fault.action == "delay":
-            self._host.engine.scheduler.block(round(fault.seconds * 1000))
+            self._host.engine.scheduler.block(round(fault.seconds * 1000), since=self._shown.ticks)
         elif fault.action == "hold":
             self._keep_back(fault.hold)
         else:

@@ -219,12 +219,13 @@ class LockManager:
         request = _Request(owner, mode, held is not None, lasting, task, resource)
         place = sum(r.converts for r in lock.queue) if request.converts else len(lock.queue)
         lock.queue.insert(place, request)
+        began = self._scheduler.clock.ticks()  # before anybody can see it wait
         self._waits[owner.session] = request
         owner.session.work.lock_waits += 1
         try:
             self._break_cycles(owner.session)
             if not request.granted:
-                self._scheduler.block(None if timeout < 0 else timeout)
+                self._scheduler.block(None if timeout < 0 else timeout, since=began)
         finally:
             if not request.granted:
                 self._withdraw(request)

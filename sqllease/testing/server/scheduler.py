@@ -100,8 +100,12 @@ class Scheduler:
             self._hub.switch()
         task._check()
 
-    def block(self, timeout_ms: int | None) -> bool:
-        """Sleep until ``wake`` (True) or until the clock has counted ``timeout_ms`` (False; None waits for ever)."""
+    def block(self, timeout_ms: int | None, *, since: int | None = None) -> bool:
+        """Sleep until ``wake`` (True) or until the clock has counted ``timeout_ms`` (False; None waits for ever).
+
+        since: the ticks from which to count, where other threads saw the wait begin before this call. Who moves the
+        clock on that sight would otherwise move it in vain.
+        """
         task = self.current
         if task is None or self._hub is None:
             raise RuntimeError("only a task of the scheduler can wait")
@@ -109,7 +113,7 @@ class Scheduler:
         task._woken, task._sleeping = False, True
         timer = None
         if timeout_ms is not None:
-            due = self.clock.ticks() + timeout_ms * TICKS_PER_MILLISECOND
+            due = (self.clock.ticks() if since is None else since) + timeout_ms * TICKS_PER_MILLISECOND
             timer = self.clock.call_at(due, lambda: self._make_ready(task))
         try:
             self._hub.switch()
