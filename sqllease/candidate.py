@@ -152,7 +152,7 @@ class CandidateBase(Generic[Term], ABC):
         return LeaseInfo(
             name=lease.name,
             owner_id=lease.owner_id,
-            acquired_at=moment(term.hold._began),
+            acquired_at=moment(term.hold._stake.began),
             renewed_at=expires_at - timedelta(seconds=lease.options.duration),
             expires_at=expires_at,
             remaining=lease.remaining,
@@ -164,11 +164,8 @@ class CandidateBase(Generic[Term], ABC):
         """The present term is neither renewed nor released any more."""
         if self._term is not None:
             self._term.hold.lost.set(reason)
-            self._abandon()
 
     @abstractmethod
     def _announce(self, info: LeaseInfo) -> None:
         """Calls on_new_leader; never raises, never waits for it."""
 
-    @abstractmethod
-    def _abandon(self) -> None: ...

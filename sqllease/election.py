@@ -217,9 +217,6 @@ class LeaderElection(CandidateBase[Leading]):
         except Exception as error:  # noqa: BLE001  whatever it is, this candidate goes on
             journal.not_left(self._lease.name, error)
 
-    def _abandon(self) -> None:
-        self._lease._abandon()
-
     def _announce(self, info: LeaseInfo) -> None:
         self._news.put(info)
 

@@ -187,9 +187,6 @@ class AsyncLeaderElection(CandidateBase[_Term]):
         except Exception as error:  # noqa: BLE001  whatever it is, this candidate goes on
             journal.not_left(self._lease.name, error)
 
-    def _abandon(self) -> None:
-        self._lease._abandon()
-
     def _announce(self, info: LeaseInfo) -> None:
         if self._on_new_leader is not None:
             task = asyncio.create_task(self._call(self._on_new_leader, info))
