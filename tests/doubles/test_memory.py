@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -192,6 +193,45 @@ class TestTrouble:
     def test_names_are_checked_as_those_of_the_real_one(self, table: MemoryTable, name: str) -> None:
         with pytest.raises(LeaseValueError):
             MemoryLease(name, table)
+
+
+class TestTenures:
+    def test_a_new_tenure_begins_strictly_later_also_while_the_clock_stands_still(self, table: MemoryTable) -> None:
+        lease, begins = MemoryLease("job", table), []
+        for _ in range(4):
+            lease.try_acquire()
+            assert lease._belief.tenure is not None
+            begins.append(lease._belief.tenure.began)
+            lease.try_release()
+        assert begins == sorted(set(begins))
+
+    def test_after_an_unanswered_release_an_acquire_begins_a_new_tenure(self, table: MemoryTable) -> None:
+        lease = MemoryLease("job", table)
+        lease.try_acquire()
+        before = lease._belief.tenure
+        table.outage = True
+        with pytest.raises(LeaseStoreError):
+            lease.try_release()
+        table.outage = False
+        assert lease.try_acquire() is True
+        after = lease._belief.tenure
+        assert before is not None
+        assert after is not None
+        assert after.token > before.token
+        assert after.began > before.began
+
+    def test_a_lease_that_was_won_too_late_is_given_back_and_does_not_rest(
+        self, table: MemoryTable, clock: ManualClock
+    ) -> None:
+        class Slow(MemoryLeaseStore):
+            def ask(self, prepare: Any, settle: Any, **limits: Any) -> Any:
+                answer = self.table.run(prepare())
+                clock.advance(28)
+                return settle(answer)
+
+        with pytest.raises(LeaseStoreError, match="given back"):
+            MemoryLease("job", Slow(table), options=CRON).try_acquire()
+        assert MemoryLeaseStore(table).get("job") is None
 
 
 class TestStores:

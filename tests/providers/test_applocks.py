@@ -5,7 +5,11 @@ Return codes are from Microsoft's "sp_getapplock (Transact-SQL)".
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pyodbc
@@ -13,10 +17,12 @@ import pytest
 
 from sqllease import AppLockProvider, LeaseConfigurationError, LeaseStoreError, LeaseValueError
 from sqllease.applocks import AppLocks
+from sqllease.connection import Connection
 from sqllease.faults import Retry
 from sqllease.names import applock_name
 from sqllease.testing import LocalSqlServer
 from tests.drivers import Driver
+from tests.lease.support import wait_until
 
 from .desk import Makers
 
@@ -25,6 +31,32 @@ TAKE = (
     "@LockTimeout = 0, @DbPrincipal = 'public'; SELECT @r"
 )
 """As Brighter's provider asks."""
+
+
+FORKING = """
+import asyncio, os, sys
+from sqllease import AppLockProvider, AsyncAppLockProvider
+
+async def call(answer):
+    return await answer if asyncio.iscoroutine(answer) else answer
+
+async def child():
+    return (await call(provider.is_held("a", lock_id)), await call(provider.release_lock("a", lock_id)),
+            await call(provider.obtain_lock("a")))
+
+async def parent():
+    return await call(provider.is_held("a", lock_id)), await call(provider.release_lock("a", lock_id))
+
+provider = (AppLockProvider if sys.argv[1] == "sync" else AsyncAppLockProvider)(sys.argv[2])
+loop = asyncio.new_event_loop()
+lock_id = loop.run_until_complete(call(provider.obtain_lock("a")))
+if (forked := os.fork()) == 0:
+    print("child", *asyncio.new_event_loop().run_until_complete(child()), flush=True)
+    os._exit(0)
+assert os.waitpid(forked, 0)[1] == 0
+print("parent", *loop.run_until_complete(parent()), flush=True)
+os._exit(0)
+"""
 
 
 class TestALostSession:
@@ -64,6 +96,14 @@ class TestALostSession:
         makers.server.engine.instance.locks.release_all(session.owner)
         assert provider.is_held("freed", lock_id) is False
 
+    def test_a_release_that_failed_ends_the_session_and_with_it_the_lock(self, makers: Makers) -> None:
+        here, there = makers.fresh("applock"), makers.fresh("applock")
+        lock_id = here.obtain_lock("failed")
+        assert lock_id
+        makers.server.faults.error(8645, "no memory for that", matching="sp_releaseapplock")
+        assert here.release_lock("failed", lock_id) is False
+        wait_until(lambda: there.obtain_lock("failed"), "its session has ended")
+
 
 class TestConnections:
     def test_a_lost_try_and_a_release_leave_a_connection_for_the_next(self, makers: Makers) -> None:
@@ -89,12 +129,22 @@ class TestConnections:
         makers.server.drop_links()
         assert provider.obtain_lock("cut") is not None
 
-    def test_no_more_locks_at_once_than_max_locks(self, server: LocalSqlServer, ms_driver: Driver) -> None:
+    def test_one_more_than_max_locks_is_refused_without_asking_for_long(
+        self, server: LocalSqlServer, ms_driver: Driver, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         provider = AppLockProvider(server.connection_string(driver=ms_driver.odbc), max_locks=1, login_timeout=1)
         lock_id = provider.obtain_lock("one")
         assert lock_id
+        takes, take = [], provider._pool.take
+
+        def impatient(login_timeout: int, patience: float) -> AbstractContextManager[Connection]:
+            takes.append(patience)
+            return take(login_timeout, 0.01)
+
+        monkeypatch.setattr(provider._pool, "take", impatient)
         with pytest.raises(LeaseStoreError, match="no connection was free"):
             provider.obtain_lock("two")
+        assert takes == [1]
         assert provider.release_lock("one", lock_id) is True
         assert provider.obtain_lock("two") is not None
         provider.close()
@@ -120,6 +170,17 @@ class TestConnections:
         other = AppLockProvider(dsn)
         assert _obtained(other, "a")
         other.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.parametrize("colour", ["sync", "async"])
+def test_a_forked_child_holds_nothing_and_leaves_the_parents_lock_alone(
+    server: LocalSqlServer, driver: Driver, colour: str
+) -> None:
+    command = [sys.executable, "-c", FORKING, colour, server.connection_string(driver=driver.odbc)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.split() == ["child", "False", "False", "None", "parent", "True", "True"]
 
 
 class TestNames:
@@ -190,7 +251,5 @@ class TestReturnCodes:
 
 def _obtained(provider: AppLockProvider, resource: str) -> bool:
     """Asks until the server has seen that the other session has ended."""
-    from tests.lease.support import wait_until
-
     wait_until(lambda: provider.obtain_lock(resource), f"{resource} is free")
     return True
