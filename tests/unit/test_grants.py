@@ -20,7 +20,7 @@ DONE = Done(OLD, datetime(2026, 11, 29, 14, 0, 30, tzinfo=UTC), 2001, None)
 
 def grant(lease: LeaseBase, *, fresh: bool = True, acquired: bool = True) -> Grant:
     """Sent now by the lease's clock."""
-    return Grant(Belief().won(DONE, lease._clock.now(), OPTIONS), DONE, fresh, acquired)
+    return Grant(Belief().won(DONE, lease._clock.now(), OPTIONS), DONE, fresh, acquired, lease._era)
 
 
 @pytest.mark.parametrize("passed", [0.0, 26.999])
