@@ -168,4 +168,3 @@ class CandidateBase(Generic[Term], ABC):
     @abstractmethod
     def _announce(self, info: LeaseInfo) -> None:
         """Calls on_new_leader; never raises, never waits for it."""
-

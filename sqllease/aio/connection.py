@@ -29,6 +29,10 @@ TooLate: TypeAlias = Callable[[Rows | None, Callable[[Statement], Rows]], None]
 
 CANCEL_PATIENCE_S = 1.0
 """How long a cancelled caller waits for the driver to let go; the rest happens behind its back."""
+MERCY_S = 0.1
+"""How long a statement may go on after its caller was cancelled. Most end meanwhile, and their answer tells what has to
+be undone; and FreeTDS has no guard around a cancel in the moment when a statement begins or ends: it crashes.
+"""
 
 
 class AsyncConnection:
@@ -105,9 +109,12 @@ class AsyncConnection:
         try:
             if job.cancel():
                 return
-            self._inner.cancel()
             with contextlib.suppress(Retry):  # whatever the driver says after a cancel: the outcome is unknown
-                rows = job.result()
+                try:
+                    rows = job.result(MERCY_S)
+                except TimeoutError:
+                    self._inner.cancel()
+                    rows = job.result()
         finally:
             self._close()
         too_late(rows, lambda statement: ask_once(self._connector, self._login_timeout, statement, command_timeout))
