@@ -163,6 +163,14 @@ class TestALostRow:
             assert other.try_acquire()
         assert bench.row().owner == other.owner_id
 
+    def test_by_the_clock_alone_is_not_gone_on_with_by_the_next_hold(self, bench: Bench) -> None:
+        lease = bench.lease()
+        with pytest.raises(LeaseLost), lease.hold() as first:
+            bench.clock.advance(5.4)
+            first.check()
+        with lease.hold() as second:
+            assert second.fencing_token > first.fencing_token
+
 
 class TestTheRelease:
     def test_whose_answer_is_lost_is_no_loss(self, bench: Bench) -> None:

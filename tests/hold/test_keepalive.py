@@ -268,11 +268,12 @@ def test_a_keeper_says_whether_it_runs(lease: ScriptedLease) -> None:
         assert not KeepAlive(held, None).running
 
 
-def test_the_callback_may_stop_the_keeper(lease: ScriptedLease) -> None:
+def test_the_renewing_thread_may_stop_the_keeper_in_a_callback(lease: ScriptedLease) -> None:
     lease.renews.append(False)
     stopped: list[bool] = []
-    with pytest.raises(LeaseLost), lease.hold() as held:
+    with pytest.raises(LeaseLost), lease.hold(keep_alive=False) as held:
         keeper = KeepAlive(held, Pace.of(lease.options))
-        held.lost.listen(lambda: stopped.append(keeper.stop(0)))
+        held.lost.listen(lambda: stopped.append(keeper.stop(PATIENCE_S)))
         lease.clock.advance(10)
         wait_until(lambda: stopped, "the callback has run")
+    assert stopped == [True]

@@ -6,7 +6,8 @@ from collections.abc import Generator
 
 import pytest
 
-from sqllease import SYSTEM_CLOCK, LeaseLost, LeaseStoreError
+from sqllease import SYSTEM_CLOCK, Clock, LeaseLost, LeaseStoreError
+from sqllease.testing import ManualClock
 from tests.lease.support import PATIENCE_S, in_background, wait_until
 
 from .scripted import Gate, ScriptedLease, library_threads
@@ -54,8 +55,9 @@ class TestTheOrder:
         wait_until(lambda: not library_threads(), "the library's threads have ended")
         assert lease.asked == ["acquire", "release"]
 
-    def test_a_renewal_that_hangs_past_the_deadline_is_given_up_and_nothing_is_sent(self) -> None:
-        lease = ScriptedLease(duration=2, clock=SYSTEM_CLOCK)
+    @pytest.mark.parametrize("clock", [SYSTEM_CLOCK, ManualClock()], ids=["real", "stopped"])
+    def test_a_renewal_that_hangs_past_the_deadline_is_given_up_and_nothing_is_sent(self, clock: Clock) -> None:
+        lease = ScriptedLease(duration=2, clock=clock)
         gate = Gate()
         lease.renews.append(gate)
         with pytest.raises(LeaseLost, match="its time has run out"), lease.hold() as held:

@@ -52,6 +52,14 @@ class TestOneHoldAtATime:
         finally:
             sys.setswitchinterval(switch)
 
+    def test_one_that_comes_while_another_is_just_entering_is_refused_and_does_not_wait(
+        self, lease: ScriptedLease
+    ) -> None:
+        with lease._claiming, pytest.raises(LeaseInUse):
+            lease.hold().__enter__()
+        with lease.hold():
+            pass
+
     def test_the_same_block_may_be_entered_again_later(self, lease: ScriptedLease) -> None:
         block = lease.hold()
         for _ in range(2):

@@ -87,6 +87,13 @@ class TestSettingIt:
         watched.lost.set("gone", told=True)
         assert not caplog.records
 
+    def test_what_has_to_be_done_first_is_done_before_anybody_hears(self) -> None:
+        heard: list[bool] = []
+        lost = Lost("job", "me", lambda: 1.0, lambda: heard.append(lost.is_set()))
+        lost.listen(lambda: heard.append(lost.is_set()))
+        lost.set("gone")
+        assert heard == [False, True]
+
     def test_many_threads_at_once_set_it_once(self, watched: Watched) -> None:
         heard: list[str] = []
         watched.lost.listen(lambda: heard.append(watched.lost.reason))
