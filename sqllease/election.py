@@ -11,13 +11,14 @@ import contextlib
 import inspect
 import queue
 import threading
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from contextvars import Context, copy_context
 
 from . import journal
 from .answers import LeaseInfo
-from .candidacy import Event, Order
+from .candidacy import WAITING, Event, Order
 from .candidate import LOOK_S, RELEASE_LIMIT_S, CandidateBase, OnNewLeader, OnStopped, TermBase
 from .errors import LeaseError, LeaseInUse, LeaseLost, LeaseValueError
 from .holding import Hold, Holdable
@@ -104,10 +105,12 @@ class LeaderElection(CandidateBase[Leading]):
         self._events: queue.SimpleQueue[tuple[Event, Leading | None]] = queue.SimpleQueue()
         self._news: queue.SimpleQueue[LeaseInfo | None] = queue.SimpleQueue()
         self._end = threading.Event()
+        self._resigned_at: float | None = None
 
     def run(self) -> None:
         """Takes part until ``resign()``; returns when the work has returned and the lease is released, or past its
-        drain_timeout: ``state`` tells which. Once per object.
+        drain_timeout: ``state`` tells which. Once per object. A candidate waits at most 5 s for a question in flight;
+        a lease that it wins after that is given back behind its back, if the process lives.
 
         Ctrl-C, or what else a signal handler raises, resigns, and comes through after that; a second one comes through
         at once, and the election goes on draining behind it as long as the process lives. Raises LeaseInUse when the
@@ -130,13 +133,17 @@ class LeaderElection(CandidateBase[Leading]):
         """Steps down, once and for all: the work is told to stop. Returns at once; from any thread or signal handler,
         also before ``run``.
         """
+        self._resigned_at = self._resigned_at or time.monotonic()
         self._events.put((Event.RESIGN, None))
 
     def _wait_for_end(self) -> None:
         # Not join(): up to Python 3.12 one that is interrupted takes the thread for dead. And not without a time limit:
         # Windows hears no Ctrl-C meanwhile.
         while not self._end.wait(LOOK_S):
-            pass
+            since = self._resigned_at
+            if since is not None and self.state in WAITING and time.monotonic() > since + RELEASE_LIMIT_S:
+                journal.leaves_unanswered(self._lease.name, self._lease.owner_id)
+                return
 
     def _run(self) -> None:
         if self._on_new_leader is not None:

@@ -135,6 +135,11 @@ def leaves_unreleased(name: str, owner: str, limit: float) -> None:
     log.warning("lease %r: the release by %s took longer than %g s; nobody waits for it", name, owner, limit)
 
 
+def leaves_unanswered(name: str, owner: str) -> None:
+    """A resigning candidate does not wait for an answer any longer."""
+    log.warning("lease %r: %s stops without an answer to its last question", name, owner)
+
+
 def not_left(name: str, error: Exception) -> None:
     """The end of a hold has failed by a bug; the row expires by itself."""
     log.error("lease %r: leaving it failed", name, exc_info=error)

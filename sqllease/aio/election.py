@@ -65,6 +65,7 @@ class AsyncLeaderElection(CandidateBase[_Term]):
         self._events: asyncio.Queue[tuple[Event, _Term | None]] = asyncio.Queue()
         self._news: set[asyncio.Task[None]] = set()
         self._resigned = False
+        self._asking: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
         """Takes part until ``resign()`` or a cancel, and returns when the work has returned and the release is sent, or
@@ -102,7 +103,12 @@ class AsyncLeaderElection(CandidateBase[_Term]):
     def _post(self, event: Event, term: _Term | None = None) -> None:
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop has been closed
-                self._loop.call_soon_threadsafe(self._events.put_nowait, (event, term))
+                self._loop.call_soon_threadsafe(self._hear, event, term)
+
+    def _hear(self, event: Event, term: _Term | None) -> None:
+        self._events.put_nowait((event, term))
+        if event is Event.RESIGN and self._asking is not None:
+            self._asking.cancel()
 
     async def _run(self) -> None:
         try:
@@ -127,23 +133,38 @@ class AsyncLeaderElection(CandidateBase[_Term]):
                 event, term = await self._events.get()
         match self._react(event, term):
             case Order.CAMPAIGN:
-                # Without the way through the loop: a lease that is won is on record before anything else can happen.
-                self._events.put_nowait((await self._campaign(), None))
+                await self._ask()
             case Order.START:
                 self._start()
             case Order.LEAVE:
                 await self._leave()
 
-    async def _campaign(self) -> Event:
+    async def _ask(self) -> None:
+        context = copy_context()
+        self._asking = asking = _task(self._campaign(context), context)
+        while not asking.done():
+            try:
+                await asyncio.wait([asking])
+            except asyncio.CancelledError:
+                self.resign()
+        self._asking = None
+        if not asking.cancelled():
+            asking.result()
+
+    async def _campaign(self, context: Context) -> None:
+        # What is won goes on record in one step with the winning: no cancel can come between.
+        self._events.put_nowait((await self._try(context), None))
+
+    async def _try(self, context: Context) -> Event:
         try:
             if self._prepare is not None:
                 await _result(self._prepare())
         except Exception as error:  # noqa: BLE001  the user's code
             return self._unanswered(error)
         self._prepare = None
-        block, context = self._lease.try_hold(), copy_context()
+        block = self._lease.try_hold()
         try:
-            hold = await _task(block.__aenter__(), context)
+            hold = await block.__aenter__()
         except LeaseInUse:
             raise
         except LeaseError as error:

@@ -28,7 +28,8 @@ from tests.lease.bench import FOR_EVER
 
 FULL = bool(os.environ.get("SQLLEASE_TEST_FULL"))
 PROCESSES, ROUNDS = (50, int(os.environ.get("SQLLEASE_TEST_ROUNDS", "20"))) if FULL else (12, 1)
-TENURES = 8
+TENURES = 8 if FULL else 5
+FAILED = 5
 FAILING = 0.05
 
 PROGRAM = textwrap.dedent(
@@ -116,14 +117,18 @@ def tell_all(running: list[subprocess.Popen[str]], line: str) -> None:
         process.stdin.flush()
 
 
-def fail_some_calls(server: LocalSqlServer, seed: int) -> None:
-    """From here on one call in twenty meets one of these."""
+def fail_some_calls(server: LocalSqlServer, seed: int) -> list[Request]:
+    """From here on one call in twenty meets one of these; gives those that did."""
     kinds = 9
     chance = random.Random(seed)
+    failed: list[Request] = []
 
     def unlucky(request: Request) -> bool:
         asked = request.kind in ("batch", "rpc") and not request.housekeeping
-        return asked and chance.random() < FAILING / kinds
+        if asked and chance.random() < FAILING / kinds:
+            failed.append(request)
+            return True
+        return False
 
     def unlucky_creation(request: Request) -> bool:
         return "CREATE" in request.text and unlucky(request)
@@ -135,6 +140,7 @@ def fail_some_calls(server: LocalSqlServer, seed: int) -> None:
         server.faults.drop(when, times=FOR_EVER, matching=unlucky)
     for when in ("before", "after"):  # the driver gives up with HYT00
         server.faults.silence(when, times=FOR_EVER, matching=unlucky)
+    return failed
 
 
 def history(server: LocalSqlServer, database: str) -> list[tuple[str, Moment, Moment] | None]:
@@ -155,10 +161,10 @@ def tenures(server: LocalSqlServer, database: str) -> int:
     return len({row[1].ticks for row in history(server, database) if row is not None})
 
 
-def until_tenures(server: LocalSqlServer, database: str) -> None:
+def until_enough(server: LocalSqlServer, database: str, failed: list[Request]) -> None:
     deadline = time.monotonic() + 90
-    while tenures(server, database) < TENURES:
-        assert time.monotonic() < deadline, f"only {tenures(server, database)} tenures"
+    while tenures(server, database) < TENURES or len(failed) < FAILED:
+        assert time.monotonic() < deadline, f"only {tenures(server, database)} tenures, {len(failed)} failures"
         time.sleep(0.05)
 
 
@@ -170,13 +176,13 @@ def test_of_many_that_start_at_once_all_live_on_and_one_leads(ms_driver: Driver)
         for number in range(ROUNDS):
             database = f"round{number}"
             server.engine.create_database(database)
-            fail_some_calls(server, seed=number)
+            failed = fail_some_calls(server, seed=number)
             tell_all(running, server.connection_string(driver=ms_driver.odbc, DATABASE=database))
-            until_tenures(server, database)
+            until_enough(server, database, failed)
             server.faults.clear()
+            server.drop_links()  # some have fallen silent
             tell_all(running, "stop")
             answers = [json.loads(hear(process)) for process in running]
-            server.drop_links()  # those that have fallen silent
 
             assert [answer[:2] for answer in answers] == [[True, "stopped"]] * PROCESSES
             never_two_by_the_clock_of_the_machine(answers)

@@ -289,3 +289,36 @@ def test_the_loss_is_the_cause_that_on_stopped_is_told(enter: Enter, server: Loc
     wait_until(lambda: candidate.script.causes, "stopped")
     assert isinstance(candidate.script.causes[0], LeaseLost)
     candidate.leads(times=2)
+
+
+async def test_a_cancel_comes_through_only_after_the_work_and_the_release(dsn: str, server: LocalSqlServer) -> None:
+    script, store = Script(), AsyncLeaseStore(dsn)
+    election = AsyncLeaderElection(store.lease("job"), script.work_async, script.causes.append, poll_interval=POLL_S)
+    running = asyncio.create_task(election.run())
+    await asyncio.to_thread(wait_until, lambda: script.starts, "leads")
+    running.cancel()
+    await asyncio.to_thread(wait_until, lambda: script.told, "the work was told to stop")
+    assert not running.done()
+    assert election.is_leader
+    script.let_go.set()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert election.state is ElectionState.STOPPED
+    assert script.causes == [None]
+    assert World(server).row("job") is None
+    await store.aclose()
+
+
+async def test_a_second_cancel_is_handed_to_the_work(dsn: str) -> None:
+    script, store = Script(), AsyncLeaseStore(dsn)
+    election = AsyncLeaderElection(store.lease("job"), script.work_async, poll_interval=POLL_S)
+    running = asyncio.create_task(election.run())
+    await asyncio.to_thread(wait_until, lambda: script.starts, "leads")
+    running.cancel()
+    await asyncio.to_thread(wait_until, lambda: script.told, "the work was told to stop")
+    running.cancel()  # the work, which would drain without end, takes this one for its end
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert election.state is ElectionState.STOPPED
+    assert script.floor.inside == 0
+    await store.aclose()

@@ -10,8 +10,8 @@ import pytest
 
 from sqllease import ElectionState, LeaseConfigurationError, LeaseOptions, LeaseStoreError
 from sqllease.testing import LocalSqlServer
-from tests.lease.bench import FOR_EVER, RELEASE, RENEW
-from tests.lease.support import World, requests_of, wait_until
+from tests.lease.bench import ACQUIRE, FOR_EVER, RELEASE, RENEW
+from tests.lease.support import PATIENCE_S, World, requests_of, wait_until
 
 from .conftest import Enter
 from .stage import Candidate, Script
@@ -201,6 +201,21 @@ def test_a_release_that_hangs_does_not_keep_a_resigning_leader(
         candidate.join()
         assert time.monotonic() - asked < 2.5  # far less than the driver's own time-outs
     wait_until(lambda: any("nobody waits for it" in record.message for record in caplog.records), "said so")
+    kept_back.release()
+
+
+def test_a_candidate_whose_question_is_not_answered_resigns_all_the_same(
+    enter: Enter, server: LocalSqlServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sqllease.election.RELEASE_LIMIT_S", 0.2)
+    kept_back = server.faults.hold(matching=ACQUIRE)
+    candidate = enter()
+    assert kept_back.held.wait(PATIENCE_S)
+    asked = time.monotonic()
+    candidate.election.resign()
+    candidate.join()
+    assert time.monotonic() - asked < 2.5  # far less than the driver's own time-outs
+    assert not candidate.script.starts
     kept_back.release()
 
 
