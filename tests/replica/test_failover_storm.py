@@ -1,7 +1,8 @@
 """The failover storm: how many runs of contention and a lossy failover see two contenders believe at once, without
 confirmation, with that of acquires alone, and with that of renewals too.
 
-The default is a slice of the seeds; SQLLEASE_TEST_FULL=1 runs all 200, in a few minutes.
+The default is a slice of the seeds; SQLLEASE_TEST_FULL=1 runs all 200 of each kind, in some minutes:
+give it ``--session-timeout=1800`` where the machine has other work.
 """
 
 from __future__ import annotations

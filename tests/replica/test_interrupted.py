@@ -31,6 +31,14 @@ def colour() -> str:
 # --- Ctrl-C ------------------------------------------------------------------------------------------
 
 
+@pytest.fixture(autouse=True)
+def ctrl_c_is_heard() -> Iterator[None]:
+    """Also where the tests run in the background of a shell, which starts them deaf to it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def interrupts(stage: Stage, where: str) -> None:
     """Ctrl-C comes during the next look, or after it while the call waits for the one after that."""
     hold = stage.replica.faults.hold(matching=is_look) if where == "in a look" else None

@@ -150,6 +150,26 @@ def test_a_renewal_that_a_failover_has_undone_ends_the_lease_as_soon_as_the_repl
     assert lease.try_renew() is False
 
 
+def test_our_tenure_before_does_not_confirm_the_new_one_whatever_its_version(ms_stage: Stage) -> None:
+    """The new tenure is lost in a failover; the row of the one before comes back, and somebody touches it."""
+    lease = ms_stage.lease(on_unconfirmed="proceed")
+    assert lease.try_acquire() is True
+    before = ms_stage.row
+    assert before is not None
+    ms_stage.passes(OPTIONS.duration)
+    ms_stage.replica.pause()
+    with ms_stage.before_the_look(lease.try_acquire) as acquire:
+        lost = ms_stage.row
+        ms_stage.server.failover(lose_tail=True)
+        ms_stage.server.execute(TOUCH)
+        assert lost is not None
+        assert ms_stage.row is not None
+        assert (ms_stage.row.owner, ms_stage.row.began) == ("me", before.began)
+        assert ms_stage.row.version > lost.version
+    assert (acquire.value, acquire.error) == (False, None)
+    assert not lease.held
+
+
 def test_the_holder_before_us_is_older_and_only_means_not_yet(ms_stage: Stage) -> None:
     before, lease = ms_stage.lease("you"), ms_stage.lease("me")
     assert before.try_acquire() is True
