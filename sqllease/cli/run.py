@@ -179,7 +179,7 @@ def _check_grace(options: LeaseOptions, grace: float) -> None:
     if not grace + options.safety_margin < options.duration - interval:
         raise LeaseValueError(
             f"grace ({grace:g} s) + safety margin ({options.safety_margin:g} s) must be below "
-            f"duration − renew interval ({options.duration:g} − {interval:g} s): else there would be no time to stop the command"
+            f"duration − renew interval ({options.duration:g} − {interval:g} s): else there is no time to stop it"
         )
 
 
