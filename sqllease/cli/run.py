@@ -138,10 +138,13 @@ def run(
         raise click.UsageError(str(error)) from None
     supervisor.prepare()
     try:
-        ctx.exit(_run(supervisor, lease, tell, name, not_acquired_code, on_db_error))
+        code = _run(supervisor, lease, tell, name, not_acquired_code, on_db_error)
     except Stopped as stopped:
         tell(f"stopped ({stopped}) before the command began")
-        ctx.exit(stopped.code)
+        code = stopped.code
+    finally:
+        supervisor.finish()
+    ctx.exit(code)
 
 
 def _run(

@@ -65,6 +65,10 @@ class Supervisor:
         self._wakeups.install()
         adopt_orphans()
 
+    def finish(self) -> None:
+        """All is over, and the exit code stands."""
+        self._wakeups.ignore()
+
     def acquire(self, lease: SqlLease) -> None:
         """Returns when the lease is held. Raises LeaseNotAcquired, LeaseError when the database failed, or Stopped."""
         self._keeper = keeper = Keeper(lease, wait=self._plan.wait, notify=self._wakeups.notify)

@@ -36,6 +36,11 @@ class Wakeups:
         signal.signal(signal.SIGCHLD, self._note_child)
         signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
 
+    def ignore(self) -> None:
+        """The exit code stands: a signal that comes while the interpreter ends must not change it."""
+        for number in ENDING:
+            signal.signal(number, signal.SIG_IGN)
+
     def notify(self) -> None:
         """Ends the present or the next ``wait``. From any thread."""
         with suppress(BlockingIOError):

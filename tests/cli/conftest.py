@@ -12,7 +12,7 @@ import pytest
 from sqllease import schema
 from tests.drivers import Driver
 
-from .support import Desk
+from .support import Desk, Inside
 
 if TYPE_CHECKING:
     from sqllease.testing import LocalSqlServer
@@ -36,6 +36,12 @@ def desk(shared_server: LocalSqlServer, ms_driver: Driver) -> Iterator[Desk]:
     made = Desk(shared_server, shared_server.connection_string(driver=ms_driver.odbc))
     yield made
     made.close()
+
+
+@pytest.fixture
+def inside(desk: Desk) -> Inside:
+    """The command inside this process, against the shared server."""
+    return Inside(desk.connection)
 
 
 @pytest.fixture

@@ -9,9 +9,13 @@ import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from click.testing import CliRunner
+
+from sqllease.cli.app import command_line
 from tests.lease.support import TABLE, wait_until
 
 if TYPE_CHECKING:
@@ -95,6 +99,20 @@ class Desk:
         )
 
 
+class Inside:
+    """Runs the command inside the test's own process: for what starts nothing and takes over no signals."""
+
+    def __init__(self, connection: str | None) -> None:
+        self._connection = connection
+
+    def __call__(self, *arguments: str, stdin: str | None = None, **more: str) -> Ended:
+        environment = {"SQLLEASE_CONNECTION": self._connection, "SQLLEASE_REPLICA_CONNECTION": None, **more}
+        result = CliRunner().invoke(command_line, list(arguments), input=stdin, env=environment)
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return Ended(result.exit_code, result.stdout, result.stderr)
+
+
 def children(pid: int) -> list[int]:
     """The pids of the direct children, the dead among them left out."""
     found = []
@@ -107,7 +125,7 @@ def children(pid: int) -> list[int]:
     return sorted(found)
 
 
-def command_line(pid: int) -> str:
+def started_as(pid: int) -> str:
     """What the process was started as; "" when it has gone."""
     with suppress(OSError):
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
@@ -119,7 +137,7 @@ def guard_of(pid: int) -> int:
     found: list[int] = []
 
     def look() -> bool:
-        found[:] = [child for child in children(pid) if "guard.py" in command_line(child)]
+        found[:] = [child for child in children(pid) if "guard.py" in started_as(child)]
         return bool(found)
 
     wait_until(look, "the guard runs")
@@ -134,9 +152,9 @@ def job_of(pid: int) -> int:
         found[:] = [
             child
             for child in children(pid)
-            if command_line(child) and not any(own in command_line(child) for own in ("guard.py", "launch.py"))
+            if started_as(child) and not any(own in started_as(child) for own in ("guard.py", "launch.py"))
         ]
-        found[:] = [child for child in found if "-m sqllease" not in command_line(child)]
+        found[:] = [child for child in found if "-m sqllease" not in started_as(child)]
         return bool(found)
 
     wait_until(look, "the command runs")
@@ -183,5 +201,5 @@ def assert_one_at_a_time(log: Path, copies: int) -> None:
     """So many copies ran, none beside another."""
     found = spans(log)
     assert len(found) == copies, found
-    for one, other in zip(found, found[1:], strict=False):
+    for one, other in pairwise(found):
         assert one.last < other.first, found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 
 from tests.lease.support import wait_until
 
-from .support import BEAT, Desk, alive, children, group_alive, job_of
+from .support import BEAT, COMMAND, Desk, alive, children, group_alive, job_of
 
 DEAF = "trap '' TERM INT HUP QUIT; echo on; sleep 60 & wait; sleep 60; true"
 
@@ -112,10 +113,6 @@ def test_the_environment_names_the_lease_and_hides_the_connection(desk: Desk, na
 def test_the_environment_is_otherwise_untouched(desk: Desk, name: str) -> None:
     # In the C locale Python adds an LC_CTYPE of its own.
     environment = {key: value for key, value in desk.environment().items() if not key.startswith(("LC_", "LANG"))}
-    import subprocess
-
-    from .support import COMMAND
-
     ran = subprocess.run(
         [*COMMAND, "run", "--name", name, "--", "env"], env=environment, capture_output=True, check=True, text=True
     )
