@@ -1,9 +1,10 @@
-"""``python -m sqllease ddl``: the scripts for a DBA, without any extra installed."""
+"""``python -m sqllease``: the whole command line where the extra ``cli`` is installed, else ``ddl`` alone."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from importlib.util import find_spec
 
 from . import schema
 from .errors import LeaseValueError
@@ -38,5 +39,14 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
+def best() -> int:
+    """The command line if it can be had, else what works without it."""
+    if find_spec("click") is None or find_spec("rich") is None:
+        return main()
+    from .cli import main as whole
+
+    return whole()
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(best())

@@ -1,0 +1,152 @@
+"""What people see: one line for an error, tables of leases and checks. Knows no database.
+
+On a terminal tables fit it, in colour unless NO_COLOR is set; into a pipe they go plain and uncut.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sqllease.answers import LeaseInfo
+from sqllease.errors import LeaseError, LeaseValueError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+DATABASE_TROUBLE = 74
+_UNCUT = 10_000
+
+
+def complain(text: str) -> None:
+    """One line on stderr."""
+    line = " ".join(text.split())
+    click.echo(f"sqllease: {line}", err=True)
+
+
+@contextmanager
+def reported() -> Iterator[None]:
+    """Turns the library's errors into one line and an exit code: 2 for an argument, 74 for the database."""
+    try:
+        yield
+    except LeaseError as error:
+        text, code = str(error), 2 if isinstance(error, LeaseValueError) else DATABASE_TROUBLE
+    else:
+        return
+    complain(text)
+    raise SystemExit(code)
+
+
+def console() -> Console:
+    """The terminal."""
+    from rich.console import Console
+
+    return Console(highlight=False)
+
+
+def show_table(table: Table) -> None:
+    """On a terminal as wide as that; else in full and without blanks at the ends."""
+    from rich.console import Console
+
+    if sys.stdout.isatty():
+        console().print(table)
+        return
+    paper = io.StringIO()
+    Console(file=paper, width=_UNCUT, color_system=None).print(table)
+    click.echo("\n".join(line.rstrip() for line in paper.getvalue().splitlines()))
+
+
+def print_json(value: object) -> None:
+    """Indented JSON on stdout."""
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def as_json(info: LeaseInfo) -> dict[str, Any]:
+    """One lease for machines."""
+    return {
+        "name": info.name,
+        "state": state(info),
+        "owner_id": info.owner_id,
+        "acquired_at": info.acquired_at.isoformat(),
+        "renewed_at": info.renewed_at.isoformat(),
+        "expires_at": info.expires_at.isoformat(),
+        "remaining_s": round(info.remaining, 3),
+        "metadata": info.metadata,
+    }
+
+
+def state(info: LeaseInfo) -> str:
+    """held, resting or expired."""
+    return "expired" if info.expired else "resting" if info.resting else "held"
+
+
+def clock_time(moment: datetime) -> str:
+    """A moment for people, in UTC."""
+    return moment.strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def length(seconds: float) -> str:
+    """A length of time for people."""
+    if seconds < 100:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days} d {hours} h"
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+_STYLES = {"held": "green", "resting": "yellow", "expired": "dim", "ok": "green", "warning": "yellow", "failure": "red"}
+
+
+def lease_table(leases: Iterable[LeaseInfo]) -> Table:
+    """One line a lease."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("NAME", overflow="ellipsis", no_wrap=True, ratio=None)
+    table.add_column("STATE", no_wrap=True, min_width=7)
+    table.add_column("OWNER", overflow="ellipsis", no_wrap=True)
+    table.add_column("SINCE (UTC)", no_wrap=True, min_width=14)
+    table.add_column("LEFT", no_wrap=True, justify="right", min_width=6)
+    table.add_column("METADATA", overflow="ellipsis", no_wrap=True)
+    for info in leases:
+        kind = state(info)
+        table.add_row(
+            Text(info.name),
+            Text(kind, style=_STYLES[kind]),
+            Text(info.owner_id),
+            info.acquired_at.strftime("%m-%d %H:%M:%S"),
+            "" if info.expired else length(info.remaining),
+            Text(printable(info.metadata or "")),
+        )
+    return table
+
+
+def check_table(checks: Iterable[tuple[str, str, str]]) -> Table:
+    """One line a check; long texts are wrapped on a terminal."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, status, text in checks:
+        table.add_row(Text(status, style=_STYLES[status]), name, Text(text))
+    return table
+
+
+def printable(text: str) -> str:
+    """The text on one line: what others wrote into the table must not steer the terminal."""
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)

@@ -1,0 +1,98 @@
+"""Whoever of wrapper, guard and command is killed or stopped: never do two copies of the command run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.lease.support import wait_until
+
+from .support import BEAT, Desk, alive, assert_one_at_a_time, group_alive, guard_of, job_of, spans
+
+SHORT = ["--duration", "3", "--grace", "0.6"]
+
+
+class Contest:
+    """A copy of the job that is up, and another that waits for its turn."""
+
+    def __init__(self, desk: Desk, name: str, log: Path, *how: str) -> None:
+        self.desk, self.log, self.name = desk, log, name
+        self.first = desk.start("run", "--name", name, *SHORT, "--", *BEAT, str(log), "60", *how)
+        wait_until(lambda: spans(log), "the command runs")
+        self.guard, self.job = guard_of(self.first.pid), job_of(self.first.pid)
+        self.second = desk.start("run", "--name", name, *SHORT, "--wait", "40", "--", *BEAT, str(log), "0.3")
+
+    def finish(self) -> None:
+        """The other copy gets its turn, and it alone."""
+        assert self.desk.ended(self.second).code == 0
+        assert_one_at_a_time(self.log, 2)
+        assert not group_alive(self.job)
+        wait_until(lambda: not alive(self.guard), "the guard has ended")
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "log"
+
+
+@pytest.mark.parametrize("how", ["", "deaf"])
+def test_the_wrapper_is_killed(desk: Desk, name: str, log: Path, how: str) -> None:
+    contest = Contest(desk, name, log, how)
+    contest.first.kill()
+    contest.first.wait()
+    wait_until(lambda: not group_alive(contest.job), "the command has ended")
+    assert desk.held(name), "the command was still there after the lease"
+    contest.finish()
+
+
+def test_the_command_is_killed(desk: Desk, name: str, log: Path) -> None:
+    contest = Contest(desk, name, log)
+    os.kill(contest.job, signal.SIGKILL)
+    assert desk.ended(contest.first).code == 137
+    contest.finish()
+
+
+def test_the_guard_is_killed_and_replaced_and_then_the_wrapper_is_killed(desk: Desk, name: str, log: Path) -> None:
+    contest = Contest(desk, name, log, "deaf")
+    os.kill(contest.guard, signal.SIGKILL)
+    wait_until(lambda: not alive(contest.guard), "the guard has ended")
+    another = guard_of(contest.first.pid)
+    time.sleep(0.5)  # a guard that was just born has to read its first line
+    contest.first.kill()
+    contest.finish()
+    wait_until(lambda: not alive(another), "the guard has ended")
+
+
+def test_the_wrapper_is_stopped_past_the_lease(desk: Desk, name: str, log: Path) -> None:
+    contest = Contest(desk, name, log, "deaf")
+    contest.first.send_signal(signal.SIGSTOP)
+    assert desk.ended(contest.second).code == 0
+    assert_one_at_a_time(log, 2)
+    contest.first.send_signal(signal.SIGCONT)
+    assert desk.ended(contest.first).code == 73
+    contest.finish()
+
+
+def test_the_wrapper_is_stopped_for_a_moment(desk: Desk, name: str, log: Path) -> None:
+    contest = Contest(desk, name, log)
+    contest.first.send_signal(signal.SIGSTOP)
+    time.sleep(0.5)
+    contest.first.send_signal(signal.SIGCONT)
+    with pytest.raises(subprocess.TimeoutExpired):
+        contest.first.wait(3)
+    contest.first.terminate()
+    assert desk.ended(contest.first).code == 143
+    contest.finish()
+
+
+def test_a_service_manager_that_ends_everybody_ends_the_job_in_order(desk: Desk, name: str, log: Path) -> None:
+    contest = Contest(desk, name, log)
+    for pid in (contest.guard, contest.job, contest.first.pid):
+        os.kill(pid, signal.SIGTERM)
+    assert desk.ended(contest.first).code == 143
+    contest.finish()
