@@ -123,9 +123,9 @@ class Storm:
         if not by_timeout:
             task.cancel()
         if hold is not None:
-            # Let go at a random moment while the driver is cancelling; now and then the link is cut instead.
+            # Let go at a random moment, before or after the driver was told; now and then the link is cut instead.
             cut = point == "after" and self.random.random() < 0.3
-            pause = self.random.uniform(0, 0.03)
+            pause = self.random.uniform(0, 0.2)
             asyncio.get_running_loop().call_later(pause, hold.cancel if cut else hold.release)
         await asyncio.wait([task])
         if standing_by is None:

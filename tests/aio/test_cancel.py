@@ -14,7 +14,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
+from sqllease import AsyncLeaseStore
 from sqllease.aio.turns import Turns
+from sqllease.answers import Row
+from sqllease.calls import Acquire
+from sqllease.statements import Statement
 from tests.drivers import DRIVER_IDS, Driver
 
 from .cancelling import SCENARIOS
@@ -67,3 +71,18 @@ async def test_a_cancel_in_the_moment_of_a_turn_is_not_swallowed(steps: int) -> 
     obeyed = waiting.cancel()
     await asyncio.wait([waiting])
     assert waiting.cancelled() is obeyed
+
+
+@pytest.mark.parametrize("rows", [None, []], ids=["no answer", "an empty answer"])
+def test_what_a_driver_makes_of_a_cancelled_acquire_is_no_proof_that_it_did_nothing(rows: list[Row] | None) -> None:
+    lease = AsyncLeaseStore("DRIVER=x").lease("job")
+    acquire = Acquire(lease)
+    acquire.begin()
+    asked: list[Statement] = []
+
+    def ask(statement: Statement) -> list[Row]:
+        asked.append(statement)
+        return []
+
+    acquire.too_late(rows, ask)
+    assert asked == [lease._statements.get("job")]
