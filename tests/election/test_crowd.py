@@ -22,7 +22,7 @@ import pytest
 from sqllease.testing import LocalSqlServer
 from sqllease.testing.server.requestlog import Request
 from sqllease.testing.server.sqltypes import TICKS_PER_SECOND, Moment
-from sqllease.testing.server.transactions import RowImage
+from sqllease.testing.server.transactions import Commit, RowImage
 from tests.drivers import Driver
 from tests.lease.bench import FOR_EVER
 
@@ -143,28 +143,34 @@ def fail_some_calls(server: LocalSqlServer, seed: int) -> list[Request]:
     return failed
 
 
-def history(server: LocalSqlServer, database: str) -> list[tuple[str, Moment, Moment] | None]:
+class History:
     """Each state that the row of the lease has had: owner, begin of the tenure, expiry; None: no row."""
-    engine = server.engine.instance.databases[database]
-    table = engine.table("lease", "Leases")
-    if table is None:
-        return []
-    return [
-        None if change.row is None else (change.row[1], change.row[2], change.row[4])  # type: ignore[misc]
-        for commit in list(engine.log)
-        for change in commit.changes
-        if isinstance(change, RowImage) and change.table == table.id
-    ]
+
+    def __init__(self, server: LocalSqlServer, database: str) -> None:
+        server.engine.create_database(database)
+        self._database = server.engine.instance.databases[database]
+        self._commits: list[Commit] = []
+        self._database.on_commit = self._commits.append
+
+    def rows(self) -> list[tuple[str, Moment, Moment] | None]:
+        table = self._database.table("lease", "Leases")
+        if table is None:
+            return []
+        return [
+            None if change.row is None else (change.row[1], change.row[2], change.row[4])  # type: ignore[misc]
+            for commit in list(self._commits)
+            for change in commit.changes
+            if isinstance(change, RowImage) and change.table == table.id
+        ]
+
+    def tenures(self) -> int:
+        return len({row[1].ticks for row in self.rows() if row is not None})
 
 
-def tenures(server: LocalSqlServer, database: str) -> int:
-    return len({row[1].ticks for row in history(server, database) if row is not None})
-
-
-def until_enough(server: LocalSqlServer, database: str, failed: list[Request]) -> None:
+def until_enough(history: History, failed: list[Request]) -> None:
     deadline = time.monotonic() + 90
-    while tenures(server, database) < TENURES or len(failed) < FAILED:
-        assert time.monotonic() < deadline, f"only {tenures(server, database)} tenures, {len(failed)} failures"
+    while history.tenures() < TENURES or len(failed) < FAILED:
+        assert time.monotonic() < deadline, f"only {history.tenures()} tenures, {len(failed)} failures"
         time.sleep(0.05)
 
 
@@ -175,10 +181,10 @@ def test_of_many_that_start_at_once_all_live_on_and_one_leads(ms_driver: Driver)
         told: list[list[Any]] = []
         for number in range(ROUNDS):
             database = f"round{number}"
-            server.engine.create_database(database)
+            history = History(server, database)
             failed = fail_some_calls(server, seed=number)
             tell_all(running, server.connection_string(driver=ms_driver.odbc, DATABASE=database))
-            until_enough(server, database, failed)
+            until_enough(history, failed)
             server.faults.clear()
             server.drop_links()  # some have fallen silent
             tell_all(running, "stop")
@@ -186,7 +192,7 @@ def test_of_many_that_start_at_once_all_live_on_and_one_leads(ms_driver: Driver)
 
             assert [answer[:2] for answer in answers] == [[True, "stopped"]] * PROCESSES
             never_two_by_the_clock_of_the_machine(answers)
-            never_two_by_the_rows(history(server, database))
+            never_two_by_the_rows(history.rows())
             told += [record for answer in answers for record in answer[3]]
             server.log.clear()
         assert all(process.poll() is None for process in running)
