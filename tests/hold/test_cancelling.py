@@ -87,6 +87,7 @@ async def test_twice_in_a_row_too(bench: Bench, lease: AsyncSqlLease) -> None:
         release.release()
         await cancelled(body.task)
     assert not bench.rows()
+    assert len(bench.sent(RELEASE)) == 1
 
 
 async def test_during_the_release_lets_it_end_and_is_not_lost(bench: Bench, lease: AsyncSqlLease) -> None:
@@ -101,6 +102,7 @@ async def test_during_the_release_lets_it_end_and_is_not_lost(bench: Bench, leas
         release.release()
         await cancelled(body.task)
     assert not bench.rows()
+    assert len(bench.sent(RELEASE)) == 1
 
 
 async def test_of_the_release_by_a_closing_loop_sends_it_another_way(bench: Bench, lease: AsyncSqlLease) -> None:

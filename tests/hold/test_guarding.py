@@ -215,8 +215,9 @@ class TestAssertHeld:
 
     def test_a_context_that_was_copied_inside_passes_over_what_has_ended(self) -> None:
         with ScriptedLease().hold() as outer:
-            with ScriptedLease().hold():
+            with ScriptedLease().hold() as inner:
                 copied = contextvars.copy_context()
+                assert copied.run(assert_held, "job") is inner
             assert copied.run(assert_held, "job") is outer
 
     def test_a_thread_finds_it_only_with_a_copy_of_the_context(self) -> None:

@@ -12,7 +12,7 @@ from sqllease import LeaseInUse, LeaseLost, LeaseNotAcquired, LeaseOptions, Leas
 from sqllease.holding import Hold
 from sqllease.testing.server.sqltypes import TICKS_PER_SECOND
 from tests.lease.bench import ACQUIRE, RELEASE, RENEW, Bench
-from tests.lease.support import PATIENCE_S, in_background
+from tests.lease.support import PATIENCE_S, in_background, wait_until
 
 from .scripted import library_threads
 
@@ -115,17 +115,23 @@ class TestContention:
         assert lease.try_acquire()
         assert lease.try_release()
 
-    def test_a_raw_verb_that_waited_for_its_turn_does_not_disturb_the_hold_that_came_first(self, bench: Bench) -> None:
+    def test_a_raw_verb_that_waited_for_its_turn_is_refused_when_a_hold_has_come_meanwhile(self, bench: Bench) -> None:
         lease = bench.lease()
+        lease._turn = turn = WatchedLock()  # type: ignore[assignment]
+        block = lease.hold()
         with bench.kept_back(ACQUIRE) as acquiring:
-            block = lease.hold()
-            entering = in_background(block.__enter__)
+            first = in_background(lease.try_acquire)
             assert acquiring.held.wait(PATIENCE_S)
-            with pytest.raises(LeaseInUse):
-                lease.try_release()
-        held = entering.result(PATIENCE_S)
-        held.check()
+            releasing = in_background(lease.try_release)
+            wait_until(lambda: turn.asked == 2, "the release waits for its turn")
+            entering = in_background(block.__enter__)
+            wait_until(lambda: turn.asked == 3, "the hold waits for its turn")
+        assert first.result(PATIENCE_S)
+        with pytest.raises(LeaseInUse):
+            releasing.result(PATIENCE_S)
+        entering.result(PATIENCE_S).check()
         block.__exit__(None, None, None)
+        assert len(bench.sent(RELEASE)) == 1
 
     def test_a_hold_goes_on_with_a_tenure_that_the_object_has(self, bench: Bench) -> None:
         lease = bench.lease()
@@ -326,6 +332,20 @@ class TestRun:
         with pytest.raises(LeaseValueError, match="plain function"):
             bench.lease().run(work)
         assert not bench.sent(ACQUIRE)
+
+
+class WatchedLock:
+    """A lock that tells how often it was asked for."""
+
+    def __init__(self) -> None:
+        self._lock, self.asked = threading.Lock(), 0
+
+    def acquire(self, timeout: float) -> bool:
+        self.asked += 1
+        return self._lock.acquire(timeout=timeout)
+
+    def release(self) -> None:
+        self._lock.release()
 
 
 def test_nothing_is_left_running(bench: Bench) -> None:

@@ -11,10 +11,11 @@ import pytest
 from sqllease import AsyncLeaseStore, LeaseLost, ReplicaOptions, SqlLease
 from sqllease.calls import Renew
 from sqllease.replica import Sight
+from sqllease.tenure import Belief
 from tests.lease.bench import QUICK, RELEASE, RENEW, Bench
 from tests.lease.support import PATIENCE_S, in_background, wait_until
 
-from .scripted import library_threads
+from .scripted import ScriptedLease, library_threads
 
 
 @pytest.fixture
@@ -53,6 +54,42 @@ def test_and_leaves_the_next_hold_of_the_object_alone(bench: Bench) -> None:
     second.check()
     assert second.fencing_token > first.fencing_token
     assert not first.lost.cause
+
+
+def test_false_after_the_deadline_is_no_second_loss(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(LeaseLost, match="its time has run out"), bench.lease().hold() as held:
+        with bench.kept_back(RENEW) as question:
+            bench.clock.advance(2)
+            assert question.held.wait(PATIENCE_S)
+            bench.clock.advance(3.4)
+            assert held.lost.wait(PATIENCE_S)
+            bench.server.execute("DELETE FROM [lease].[Leases]")
+        wait_until(lambda: not library_threads(), "the answer has come")
+    assert [record.levelname for record in caplog.records].count("ERROR") == 1
+
+
+def test_true_in_the_very_moment_of_the_loss_revives_nothing() -> None:
+    class Racing(ScriptedLease):
+        """Is forsaken by another thread whenever it is about to believe something."""
+
+        armed = False
+
+        @property
+        def _belief(self) -> Belief:
+            return self._believed
+
+        @_belief.setter
+        def _belief(self, belief: Belief) -> None:
+            if self.armed:
+                self._era += 1
+                self.armed = False
+            self._believed = belief
+
+    lease = Racing()
+    assert lease._try_acquire()
+    lease.armed = True
+    assert not lease._try_renew()
+    assert not lease.held
 
 
 async def test_of_an_awaited_ensure_too(bench: Bench, store: AsyncLeaseStore) -> None:
