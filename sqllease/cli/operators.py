@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from functools import partial
 
 import click
 
@@ -47,7 +48,7 @@ def list_leases(source: Source, watch: bool, every: float, json_wanted: bool) ->
         elif json_wanted:
             print_json([as_json(info) for info in store.list()])
         else:
-            show_table(lease_table(store.list()))
+            show_table(partial(lease_table, store.list()))
 
 
 def _watch(store: LeaseStore, every: float, json_wanted: bool) -> None:
@@ -67,11 +68,13 @@ def _watch(store: LeaseStore, every: float, json_wanted: bool) -> None:
         while True:
             if live is not None:
                 told = trouble or f"{len(leases)} leases, every {every:g} s, Ctrl-C ends"
-                live.update(Group(lease_table(leases), Text(told, "red" if trouble else "dim")), refresh=True)
+                live.update(
+                    Group(lease_table(leases, screen.width), Text(told, "red" if trouble else "dim")), refresh=True
+                )
             elif json_wanted:
                 click.echo(json.dumps([as_json(info) for info in leases], ensure_ascii=False))
             else:
-                show_table(lease_table(leases))
+                show_table(partial(lease_table, leases))
             time.sleep(every)
             try:
                 leases, trouble = store.list(), ""
