@@ -41,10 +41,8 @@ def ddl(schema: str, table: str, grant: str | None, drop: bool) -> None:
 @source_options
 def init(source: Source) -> None:
     """Creates the schema and the table where they are missing. Changes nothing where they are there."""
-    with reported():
-        store = source.store()
+    with reported(), source.opened() as store:
         store.ensure_created()
-        store.close()
     click.echo(f"{source.schema}.{source.table} is there")
 
 
