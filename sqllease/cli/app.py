@@ -23,7 +23,7 @@ def command_line() -> None:
     epilog="Example:  sqllease demo --driver FreeTDS",
 )
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[--driver NAME] [--real] [--timeline FILE.svg]")
-def demo(arguments: tuple[str, ...]) -> int:
+def demo(arguments: tuple[str, ...]) -> None:
     """Shows leases being won, renewed, lost by a dead holder and taken over, as it happens.
 
     Runs on a stand-in SQL Server that is part of the extra 'testing'; an ODBC driver is all that it needs besides.
@@ -34,7 +34,7 @@ def demo(arguments: tuple[str, ...]) -> int:
         raise click.ClickException(
             f"the demo needs the package {error.name!r}: pip install 'sqllease[testing]'"
         ) from None
-    return main(list(arguments))
+    raise SystemExit(main(list(arguments)))
 
 
 for command in (

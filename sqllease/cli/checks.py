@@ -41,11 +41,8 @@ def check_all(source: Source) -> list[Check]:
     try:
         with _session(source.connection) as (connection, raw):
             checks += [*_check_versions(raw), *_check_times(connection)]
-        store = source.store()
-        try:
+        with source.opened() as store:
             checks += store.verify()
-        finally:
-            store.close()
     except LeaseError as error:
         checks.append(Check("connection", "failure", str(error)))
     if source.replica is not None:

@@ -41,10 +41,8 @@ def ddl(schema: str, table: str, grant: str | None, drop: bool) -> None:
 @source_options
 def init(source: Source) -> None:
     """Creates the schema and the table where they are missing. Changes nothing where they are there."""
-    with reported():
-        store = source.store()
+    with reported(), source.opened() as store:
         store.ensure_created()
-        store.close()
     click.echo(f"{source.schema}.{source.table} is there")
 
 
@@ -66,7 +64,7 @@ def verify(ctx: click.Context, source: Source, as_json: bool) -> None:
     if as_json:
         print_json([{"name": check.name, "status": check.status, "text": check.text} for check in checks])
     else:
-        show_table(check_table((check.name, check.status, check.text) for check in checks))
+        show_table(lambda _: check_table((check.name, check.status, check.text) for check in checks))
     if failures:
         complain(f"{failures} of {len(checks)} checks failed")
         ctx.exit(1)

@@ -28,6 +28,15 @@ def adopt_orphans() -> None:
             ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
+def fill_streams() -> None:
+    """Puts /dev/null where stdin, stdout or stderr is closed: else a descriptor of ours would become the command's."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest free number, which is this one
+
+
 def reap() -> dict[int, int]:
     """Buries every child that has ended: pid and how, negative for a signal."""
     ended = {}

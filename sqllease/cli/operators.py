@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from functools import partial
 
 import click
 
@@ -40,14 +41,13 @@ def list_leases(source: Source, watch: bool, every: float, json_wanted: bool) ->
     A lease that rests is held by nobody and free when its time is up; an expired one is free. What you see is an
     unlocked read: advice, not proof.
     """
-    with reported():
-        store = source.store()
+    with reported(), source.opened() as store:
         if watch:
             _watch(store, max(0.1, every), json_wanted)
         elif json_wanted:
             print_json([as_json(info) for info in store.list()])
         else:
-            show_table(lease_table(store.list()))
+            show_table(partial(lease_table, store.list()))
 
 
 def _watch(store: LeaseStore, every: float, json_wanted: bool) -> None:
@@ -67,11 +67,13 @@ def _watch(store: LeaseStore, every: float, json_wanted: bool) -> None:
         while True:
             if live is not None:
                 told = trouble or f"{len(leases)} leases, every {every:g} s, Ctrl-C ends"
-                live.update(Group(lease_table(leases), Text(told, "red" if trouble else "dim")), refresh=True)
+                live.update(
+                    Group(lease_table(leases, screen.width), Text(told, "red" if trouble else "dim")), refresh=True
+                )
             elif json_wanted:
                 click.echo(json.dumps([as_json(info) for info in leases], ensure_ascii=False))
             else:
-                show_table(lease_table(leases))
+                show_table(partial(lease_table, leases))
             time.sleep(every)
             try:
                 leases, trouble = store.list(), ""
@@ -95,8 +97,8 @@ def _watch(store: LeaseStore, every: float, json_wanted: bool) -> None:
 @click.argument("name")
 def show(source: Source, json_wanted: bool, name: str) -> None:
     """The row of one lease, held, resting or expired."""
-    with reported():
-        info = source.store().get(name)
+    with reported(), source.opened() as store:
+        info = store.get(name)
     if info is None:
         complain(f"there is no lease {name!r}")
         raise SystemExit(_NOT_THERE)
@@ -132,8 +134,7 @@ def break_lease(source: Source, owner: str, yes: bool, name: str) -> None:
     Not safe by itself: the holder learns of it at its next renewal, and may work until then. Whether somebody else may
     start meanwhile is your decision.
     """
-    with reported():
-        store = source.store()
+    with reported(), source.opened() as store:
         info = store.get(name)
     if info is None:
         complain(f"there is no lease {name!r}")
@@ -144,7 +145,7 @@ def break_lease(source: Source, owner: str, yes: bool, name: str) -> None:
     if not yes:
         click.echo(_consequence(info))
         click.confirm(f"Take lease {name!r} away from {owner}?", abort=True)
-    with reported():
+    with reported(), source.opened() as store:
         gone = store.break_lease(name, owner)
     if gone is None:
         complain(f"lease {name!r} was no longer {owner}'s; nothing was changed")
@@ -180,8 +181,8 @@ def purge(source: Source, older_than: float) -> None:
         if sys.stderr.isatty():
             click.echo(f"\r{total} deleted", nl=False, err=True)
 
-    with reported():
-        total = source.store().purge(older_than, progress=progress)
+    with reported(), source.opened() as store:
+        total = store.purge(older_than, progress=progress)
     if total and sys.stderr.isatty():
         click.echo("\r", nl=False, err=True)
     click.echo(f"{total} deleted")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -52,15 +52,16 @@ def console() -> Console:
     return Console(highlight=False)
 
 
-def show_table(table: Table) -> None:
+def show_table(table: Callable[[int], Table]) -> None:
     """On a terminal as wide as that; else in full and without blanks at the ends."""
     from rich.console import Console
 
     if sys.stdout.isatty():
-        console().print(table)
+        screen = console()
+        screen.print(table(screen.width))
         return
     paper = io.StringIO()
-    Console(file=paper, width=_UNCUT, color_system=None).print(table)
+    Console(file=paper, width=_UNCUT, color_system=None).print(table(_UNCUT))
     click.echo("\n".join(line.rstrip() for line in paper.getvalue().splitlines()))
 
 
@@ -108,29 +109,46 @@ def length(seconds: float) -> str:
 _STYLES = {"held": "green", "resting": "yellow", "expired": "dim", "ok": "green", "warning": "yellow", "failure": "red"}
 
 
-def lease_table(leases: Iterable[LeaseInfo]) -> Table:
-    """One line a lease."""
+_FIXED = 7 + 14 + 10 + 5 * 2
+"""Columns for state, since, time left, and the blanks between all six."""
+
+
+def lease_table(leases: Sequence[LeaseInfo], width: int = _UNCUT) -> Table:
+    """One line a lease; where the width does not do, names and owners go on in the next line."""
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("NAME", overflow="ellipsis", no_wrap=True, ratio=None)
-    table.add_column("STATE", no_wrap=True, min_width=7)
-    table.add_column("OWNER", overflow="ellipsis", no_wrap=True)
-    table.add_column("SINCE (UTC)", no_wrap=True, min_width=14)
-    table.add_column("LEFT", no_wrap=True, justify="right", min_width=6)
-    table.add_column("METADATA", overflow="ellipsis", no_wrap=True)
-    for info in leases:
+    texts = [(info.name, info.owner_id, printable(info.metadata or "")) for info in leases]
+    needs = [max(map(len, column)) for column in zip(("NAME", "OWNER", "METADATA"), *texts, strict=True)]
+    name, owner, metadata = _share(max(30, width - _FIXED), needs)
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    table.add_column("NAME", overflow="fold", width=name)
+    table.add_column("STATE", no_wrap=True, width=7)
+    table.add_column("OWNER", overflow="fold", width=owner)
+    table.add_column("SINCE (UTC)", no_wrap=True, width=14)
+    table.add_column("LEFT", no_wrap=True, justify="right", width=10)
+    table.add_column("METADATA", overflow="ellipsis", no_wrap=True, width=metadata)
+    for info, (name_text, owner_text, metadata_text) in zip(leases, texts, strict=True):
         kind = state(info)
         table.add_row(
-            Text(info.name),
+            Text(name_text),
             Text(kind, style=_STYLES[kind]),
-            Text(info.owner_id),
+            Text(owner_text),
             info.acquired_at.strftime("%m-%d %H:%M:%S"),
             "" if info.expired else length(info.remaining),
-            Text(printable(info.metadata or "")),
+            Text(metadata_text),
         )
     return table
+
+
+def _share(width: int, needs: Sequence[int]) -> list[int]:
+    """The width shared out: who needs less than an equal part leaves the rest to the others."""
+    given = [0] * len(needs)
+    order = sorted(range(len(needs)), key=lambda index: needs[index])
+    for count, index in enumerate(order):
+        given[index] = min(needs[index], width // (len(needs) - count))
+        width -= given[index]
+    return given
 
 
 def check_table(checks: Iterable[tuple[str, str, str]]) -> Table:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, MutableMapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, MutableMapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import wraps
 from pathlib import Path
@@ -50,6 +50,15 @@ class Source:
     replica: str | None = field(repr=False)
     schema: str
     table: str
+
+    @contextmanager
+    def opened(self) -> Iterator[LeaseStore]:
+        """A store for one question or two, closed at the end. Raises LeaseValueError."""
+        store = self.store()
+        try:
+            yield store
+        finally:
+            store.close()
 
     def store(self, max_connections: int = 1) -> LeaseStore:
         """A store that has opened nothing yet. Raises LeaseValueError."""

@@ -16,7 +16,7 @@ from sqllease.errors import LeaseError, LeaseNotAcquired
 from sqllease.holding import Hold
 from sqllease.lease import SqlLease
 
-from .job import Job, adopt_orphans, reap
+from .job import Job, adopt_orphans, fill_streams, reap
 from .keeper import Keeper
 from .launch import plain_environment
 from .source import forget
@@ -53,6 +53,7 @@ class Supervisor:
 
     def __init__(self, plan: Plan, tell: Callable[[str], None]) -> None:
         self._plan, self._tell = plan, tell
+        fill_streams()
         self._wakeups = Wakeups()
         self._keeper: Keeper | None = None
         self._deadline = math.inf  # the last moment at which the group may be alive

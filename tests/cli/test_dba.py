@@ -86,6 +86,7 @@ def test_verify_tells_a_replica_from_a_primary(ms_driver: Driver) -> None:
         primary = server.connection_string(driver=ms_driver.odbc)
         schema.ensure_created(primary)
         good = Inside(primary)("verify", "--json", "--replica", server.replica.connection_string(driver=ms_driver.odbc))
+        server.read_only_routing = False
         bad = Inside(primary)("verify", "--json", "--replica", primary)
     assert (good.code, bad.code) == (0, 1)
     assert json.loads(good.out)[-1] == {"name": "replica", "status": "ok", "text": "it is a read-only copy"}

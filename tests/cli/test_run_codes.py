@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sqllease import LeaseStore
+from sqllease import SqlLease
 from sqllease.testing import LocalSqlServer
 from tests.drivers import Driver, find_driver
 
@@ -42,7 +42,7 @@ def test_somebody_elses_lease_means_that_nothing_runs(
     desk: Desk, name: str, tmp_path: Path, options: list[str], code: int
 ) -> None:
     trace = tmp_path / "trace"
-    other = LeaseStore(desk.connection).lease(name)
+    other = SqlLease(name, desk.connection)
     assert other.try_acquire()
     ended = desk.run(name, *options, "--", "touch", str(trace))
     assert (ended.code, ended.out) == (code, "")
@@ -54,15 +54,15 @@ def test_somebody_elses_lease_means_that_nothing_runs(
 
 
 def test_quiet_says_nothing_of_normal_contention(desk: Desk, name: str) -> None:
-    store = LeaseStore(desk.connection)
-    assert store.lease(name).try_acquire()
+    other = SqlLease(name, desk.connection)
+    assert other.try_acquire()
     ended = desk.run(name, "--quiet", "--", "true")
     assert (ended.code, ended.out, ended.err) == (75, "", "")
-    store.close()
+    other.close()
 
 
 def test_waiting_gets_the_lease_when_it_becomes_free(desk: Desk, name: str) -> None:
-    other = LeaseStore(desk.connection).lease(name)
+    other = SqlLease(name, desk.connection)
     assert other.try_acquire()
     waiting = desk.start("run", "--name", name, "--wait", "30", "--", "echo", "mine")
     with pytest.raises(subprocess.TimeoutExpired):

@@ -95,6 +95,17 @@ def test_nothing_but_the_three_streams_is_inherited(desk: Desk, name: str) -> No
     assert ended.out.split() == ["0", "1", "2"]
 
 
+def test_a_closed_stdin_becomes_no_descriptor_of_ours(desk: Desk, name: str) -> None:
+    ran = subprocess.run(
+        ["sh", "-c", 'exec "$@" <&-', "sh", *COMMAND, "run", "--name", name, "--", "readlink", "/proc/self/fd/0"],
+        env=desk.environment(),
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    assert ran.stdout == "/dev/null\n"
+
+
 def test_stdin_is_the_commands_own(desk: Desk, name: str) -> None:
     ended = desk("run", "--name", name, "--", "cat", stdin="one\ntwo\n")
     assert (ended.code, ended.out) == (0, "one\ntwo\n")

@@ -1,6 +1,6 @@
 """Moments that nobody chose: a signal at any point of a run, and two hosts whose crontabs are skewed.
 
-SQLLEASE_TEST_FULL=1 runs all of them instead of a slice.
+SQLLEASE_TEST_FULL=1 runs all of them instead of a slice (with ``-o session_timeout=0``).
 """
 
 from __future__ import annotations
@@ -10,7 +10,11 @@ import signal
 import time
 from pathlib import Path
 
+import pytest
+
 from .support import FULL, Desk, children
+
+pytestmark = pytest.mark.timeout(1_800 if FULL else 60)
 
 MOMENTS = 200 if FULL else 15
 TICKS = 50 if FULL else 8

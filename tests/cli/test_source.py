@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from sqllease import schema
 from sqllease.cli.app import command_line
 from sqllease.cli.source import Source
 
@@ -82,6 +83,20 @@ def test_without_the_extra_the_command_says_what_to_install(missing: str) -> Non
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False, text=True)
     assert (ran.returncode, ran.stdout) == (2, "")
     assert "pip install 'sqllease[cli]'" in ran.stderr
+
+
+def test_as_a_module_it_is_the_whole_command_or_ddl_alone() -> None:
+    def run(missing: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        program = (
+            f"import runpy, sys; sys.modules['{missing}'] = None; sys.argv = ['sqllease', *{arguments!r}]; "
+            "runpy.run_module('sqllease', run_name='__main__')"
+        )
+        return subprocess.run([sys.executable, "-c", program], capture_output=True, check=False, text=True)
+
+    assert run("nothing", "list", "--help").returncode == 0
+    assert run("click", "ddl").stdout == schema.create_script()
+    assert run("click", "list").returncode == 2
+    assert run("pyodbc", "ddl").stdout == schema.create_script()
 
 
 def test_without_testing_the_demo_says_what_to_install() -> None:
