@@ -16,6 +16,7 @@ from .cell import FAULTS, HALVES, VERBS, Case, Seen, run_cell
 DEAD, CUT, BEFORE, AFTER, MIDDLE, LATE, SILENT, DELIVERED, DELIVERED_AFTER = FAULTS
 UNDONE = (DEAD, CUT, BEFORE)
 """The server has not executed the first request."""
+SHORT = {"sync ms": "ms", "sync freetds": "ft", "async ms": "aio"}
 DONE = (AFTER, MIDDLE, SILENT)
 """It has, and nobody was told."""
 
@@ -38,11 +39,11 @@ def _acquire_won(fault: str, lasting: bool) -> tuple[Seen, str]:
         return Seen("unknown", "none", False, "True"), "True only while held: given back"
     if fault == DELIVERED:
         if lasting:
-            return Seen("unknown", "stray", False, "True"), "unused until it expires or is asked for"
+            return Seen("unknown", "stray", False, "True"), "unused until it expires"
         return Seen("True", "stray", True, "False"), "a spurious loss at worst"
     if fault == DELIVERED_AFTER:
         told = "unknown" if lasting else "True"
-        return Seen(told, "stray", True, "True"), "no second owner: the row is ours still"
+        return Seen(told, "stray", True, "True"), "no second owner"
     if not lasting:
         return Seen("True", "ours", True, "True"), "asked again, won anew"
     if fault in DONE:
@@ -88,8 +89,7 @@ def _confirm(fault: str, lasting: bool) -> tuple[Seen, str]:
     if fault == LATE:
         return Seen("unknown", "none", False, "True"), "True only while held: given back"
     if not lasting:
-        row = "ours"
-        return Seen("True", row, True, "True"), "looked again"
+        return Seen("True", "ours", True, "True"), "looked again"
     if fault == DELIVERED_AFTER:
         return Seen("False", "ours", True, "True"), "a look changes nothing"
     return Seen("False", "none", False, "True"), "not shown in time: given back"
@@ -121,31 +121,44 @@ def judge(half: str, case: Case) -> Seen | str:
         return f"{type(error).__name__}: {error}"
 
 
+def report(seen: dict[str, list[Seen | str]]) -> int:
+    """Prints the matrix, and below it what differs; how many cells do.
+
+    seen: what came of each half, in the order of ``cases``.
+    """
+    print(
+        "once: the call has time to ask again. last: it has not. told | row at the end | held | what the next call says"
+    )
+    print("ms, ft: sync with Microsoft's driver and FreeTDS; aio: async with Microsoft's driver.")
+    print("stray: a row of our owner, of a tenure that the object was not told of.")
+    print(f"\n{'':20}{'expected':43}  {'  '.join(f'{SHORT[half]:3}' for half in seen)}")
+    differences = []
+    fault = ""
+    for number, case in enumerate(cases()):
+        if case.fault != fault:
+            fault = case.fault
+            print(f"\n{fault}")
+        wanted, why = expected(case)
+        came = {half: column[number] for half, column in seen.items()}
+        marks = "  ".join(f"{'ok' if each == wanted else 'NO':3}" for each in came.values())
+        held = "held" if wanted.held else "-"
+        shown = f"{wanted.told:7} | {wanted.row:22} | {held:4} | {wanted.following:5}"
+        print(f"  {case.verb:13}{'last' if case.lasting else 'once':5}{shown}  {marks}{why}")
+        differences += [(half, case, wanted, each) for half, each in came.items() if each != wanted]
+    for half, case, wanted, each in differences:
+        print(f"\n{half}, {case.fault}, {case.verb}, {'last' if case.lasting else 'once'}:")
+        print(f"  expected {wanted}\n  came     {each}")
+    return len(differences)
+
+
 def faults(processes: int = 6) -> bool:
     """Runs the matrix and prints it; True when every cell is as expected."""
     began = time.monotonic()
     rows = list(cases())
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        came = {half: pool.map(partial(judge, half), rows) for half in HALVES}
-        columns = list(zip(*came.values(), strict=True))
-    print("once: the call has time to ask again. last: it has not.")
-    print("told | row at the end | held | next call.  stray: a tenure of ours that the object was not told of.")
-    print(f"\n{'':13}{'':5}{'expected':43}  {'  '.join(half.replace('sync', 's') for half in HALVES)}  why")
-    differences = []
-    fault = ""
-    for case, seen in zip(rows, columns, strict=True):
-        if case.fault != fault:
-            fault = case.fault
-            print(f"\n{fault}")
-        wanted, why = expected(case)
-        marks = ["ok" if each == wanted else "NO" for each in seen]
-        shown = f"{wanted.told:7} | {wanted.row:22} | {'held' if wanted.held else '-':4} | {wanted.following:5}"
-        cells = "  ".join(f"{mark:^{len(half) - 3 if half.startswith('sync') else len(half) - 3}}" for mark, half in zip(marks, HALVES, strict=True))
-        print(f"  {case.verb:13}{'last' if case.lasting else 'once':5}{shown}  {cells}  {why}")
-        differences += [(half, case, wanted, each) for half, each in zip(HALVES, seen, strict=True) if each != wanted]
-    for half, case, wanted, came_out in differences:
-        print(f"\n{half}, {case.fault}, {case.verb}, {'lasting' if case.lasting else 'once'}:")
-        print(f"  expected {wanted}\n  came     {came_out}")
+        coming = {half: pool.map(partial(judge, half), rows) for half in HALVES}
+        seen = {half: list(column) for half, column in coming.items()}
+    different = report(seen)
     count = len(rows) * len(HALVES)
-    print(f"\n{count - len(differences)} of {count} cells as expected, in {time.monotonic() - began:.0f} s")
-    return not differences
+    print(f"\n{count - different} of {count} cells as expected, in {time.monotonic() - began:.0f} s")
+    return not different

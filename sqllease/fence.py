@@ -120,7 +120,9 @@ def check(fence: Fence, connection: pyodbc.Connection | pyodbc.Cursor) -> None:
                 if not cursor.nextset():
                     break
         finally:
-            cursor.close()
+            # On a dead link it fails as well, and must not hide what the statement's own error says.
+            with suppress(odbc.Error):
+                cursor.close()
     except odbc.Error as error:
         failure = fence.error(error)
     if failure is not None:

@@ -41,11 +41,13 @@ async def transaction(lease: LeaseBase, began: str | None, connection: Any) -> A
         await check(Fence(lease, began), connection)
         await _to_its_end(connection.commit())
     except BaseException:
-        with suppress(load_pyodbc().Error):
-            await _to_its_end(connection.rollback())
+        if not connection.closed:  # aioodbc closes what it finds dead: then the server has rolled back
+            with suppress(load_pyodbc().Error):
+                await _to_its_end(connection.rollback())
         raise
     finally:
-        await _to_its_end(cursor.close())
+        with suppress(load_pyodbc().Error):
+            await _to_its_end(cursor.close())
 
 
 async def check(fence: Fence, connection: Any) -> None:
@@ -68,7 +70,9 @@ async def _check(fence: Fence, connection: Any) -> None:
                 if not await cursor.nextset():
                     break
         finally:
-            await cursor.close()
+            # On a dead link it fails as well, and must not hide what the statement's own error says.
+            with suppress(load_pyodbc().Error):
+                await cursor.close()
     except load_pyodbc().Error as error:
         failure = fence.error(error)
     if failure is not None:

@@ -1,4 +1,4 @@
--- Inside the caller's transaction: is this tenure still in its row? The row stays locked until the transaction ends.
+-- Inside the caller's transaction: finds the row of this tenure, if it is not over. The row stays locked until the transaction ends.
 --
 -- A take-over, release or sweep of the row needs an exclusive lock on it, so it waits for this transaction: whatever the clocks say, the
 -- caller's writes commit before the next tenure begins. Shared (REPEATABLEREAD), not update: an update lock would block the acquires

@@ -109,6 +109,7 @@ def statements(
         "renew": made.renew(name, owner, tenure, options),
         "release": made.release(name, owner, tenure, options, rest=False),
         "release to rest": made.release(name, owner, tenure, options, rest=True),
+        "fence": made.fence(name, owner, tenure),
         "look": made.look(name),
         "get": made.get(name),
         "list": made.list(),
@@ -124,6 +125,7 @@ def scripts(schema_name: str = "lease", table: str = "Leases", role: str = "sqll
         "create": schema.create_script(schema_name, table),
         "grant": schema.grant_script(schema_name, table, role=role),
         "drop": schema.drop_script(schema_name, table),
+        "fence script": schema.fence_script(schema_name, table),
         **{f"verify {number}": text for number, text in enumerate(_verify_texts(TableName(schema_name, table)))},
     }
 
