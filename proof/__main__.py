@@ -6,6 +6,7 @@ import argparse
 import sys
 
 from .faults import faults
+from .fence_transfers import fence
 from .simulate import simulate
 
 
@@ -20,9 +21,14 @@ def main(arguments: list[str] | None = None) -> int:
     simulation.add_argument(
         "--seeds", type=int, default=1_002, help="how many seeds share the steps (default: %(default)s)"
     )
+    transfers = proofs.add_parser("fence", help="transfers under the fence, and without it")
+    transfers.add_argument("--transfers", type=int, default=1_000, help="how many (default: %(default)s)")
+    transfers.add_argument("--seed", type=int, default=1, help="(default: %(default)s)")
     chosen = parser.parse_args(arguments)
     if chosen.proof == "faults":
         good = faults()
+    elif chosen.proof == "fence":
+        good = fence(chosen.transfers, chosen.seed)
     else:
         good = simulate(chosen.steps, chosen.seed, chosen.seeds)
     return 0 if good else 1

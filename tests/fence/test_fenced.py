@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pyodbc
@@ -11,6 +13,13 @@ from sqllease import LeaseLost, LeaseStoreError
 from tests.lease.support import PATIENCE_S, in_background, wait_until_somebody_waits_for_a_lock
 
 from .caller import Caller
+
+
+@contextmanager
+def ends_with(kind: type[BaseException]) -> Iterator[None]:
+    """A block of several steps that ends so."""
+    with pytest.raises(kind):
+        yield
 
 
 def write(caller: Caller, cursor: Any, what: str) -> None:
@@ -30,7 +39,7 @@ def test_a_block_commits_at_its_end(caller: Caller) -> None:
 
 def test_a_block_that_fails_rolls_back_and_its_error_comes_through(caller: Caller) -> None:
     lease, mine = caller.held(), caller.transactions()
-    with pytest.raises(ZeroDivisionError), caller.fenced(lease, mine) as cursor:
+    with ends_with(ZeroDivisionError), caller.fenced(lease, mine) as cursor:
         write(caller, cursor, "mine")
         raise ZeroDivisionError
     mine.commit()
@@ -39,7 +48,7 @@ def test_a_block_that_fails_rolls_back_and_its_error_comes_through(caller: Calle
 
 def test_a_block_whose_lease_was_taken_away_rolls_back(caller: Caller) -> None:
     lease, mine = caller.held(), caller.transactions()
-    with pytest.raises(LeaseLost), caller.fenced(lease, mine) as cursor:
+    with ends_with(LeaseLost), caller.fenced(lease, mine) as cursor:
         write(caller, cursor, "mine")
         caller.break_lease(lease)
         assert caller.other().try_acquire()
@@ -52,20 +61,20 @@ def test_a_tenure_that_was_lost_and_won_again_in_between_is_another_one(caller: 
     mine = caller.transactions()
     if of == "lease":
         lease = caller.held()
-        with pytest.raises(LeaseLost), caller.fenced(lease, mine) as cursor:
+        with ends_with(LeaseLost), caller.fenced(lease, mine) as cursor:
             write(caller, cursor, "mine")
             caller.break_lease(lease)
             assert caller.run(lease.try_renew()) is False
             assert caller.run(lease.try_acquire()) is True
     else:
         lease = caller.lease()
-        with pytest.raises(LeaseLost), caller.block(lease.hold(keep_alive=False)) as held:
-            with caller.fenced(held, mine) as cursor:
-                write(caller, cursor, "mine")
-                caller.break_lease(lease)
-                # As if somebody had let the hold's object win again behind its back.
-                assert caller.run(lease._renew(None)) is False
-                assert caller.run(lease._acquire(held._terms)) is True
+        hold = caller.block(lease.hold(keep_alive=False))
+        with ends_with(LeaseLost), hold as held, caller.fenced(held, mine) as cursor:
+            write(caller, cursor, "mine")
+            caller.break_lease(lease)
+            # As if somebody had let the hold's object win again behind its back.
+            assert caller.run(lease._renew(None)) is False
+            assert caller.run(lease._acquire(held._terms)) is True
     mine.commit()
     assert caller.written() == []
 
@@ -78,7 +87,7 @@ def test_a_block_is_not_entered_when_the_lease_is_not_held(caller: Caller) -> No
 
 def test_the_fence_of_a_hold_keeps_take_overs_waiting_and_is_lost_behind_one(caller: Caller) -> None:
     lease, mine = caller.lease(), caller.transactions()
-    with pytest.raises(LeaseLost), caller.block(lease.hold(keep_alive=False)) as held:
+    with ends_with(LeaseLost), caller.block(lease.hold(keep_alive=False)) as held:
         mine.write("mine")
         caller.fence(held, mine)
         caller.expire()
