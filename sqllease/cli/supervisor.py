@@ -179,13 +179,18 @@ class Supervisor:
                 self._deadline = now + remaining
 
     def _finish_keeper(self) -> None:
-        """Releases; waits for that while it can matter, but not against a signal."""
+        """Releases; waits for that while it can matter. After the grace, a signal ends the waiting."""
         keeper = self._keeper
         if keeper is None:
             return
         keeper.stop()
-        limit = SYSTEM_CLOCK.now() + keeper.lease.options.duration
-        while not keeper.ended and SYSTEM_CLOCK.now() < limit and not self._wakeups.signals():
+        began = SYSTEM_CLOCK.now()
+        signalled = False
+        while not keeper.ended:
+            waited = SYSTEM_CLOCK.now() - began
+            signalled = bool(self._wakeups.signals()) or signalled
+            if waited > keeper.lease.options.duration or (signalled and waited > self._plan.grace):
+                return
             self._wakeups.wait(_LOOK_S)
 
     @staticmethod

@@ -72,6 +72,21 @@ def test_waiting_gets_the_lease_when_it_becomes_free(desk: Desk, name: str) -> N
     other.close()
 
 
+def test_a_signal_ends_the_waiting(desk: Desk, name: str) -> None:
+    other = SqlLease(name, desk.connection)
+    assert other.try_acquire()
+    waiting = desk.start("run", "--name", name, "--wait", "60", "--", "echo", "mine")
+    with pytest.raises(subprocess.TimeoutExpired):
+        waiting.wait(2)
+    waiting.terminate()
+    ended = desk.ended(waiting)
+    assert (ended.code, ended.out) == (143, "")
+    assert ended.err == f"sqllease: {name}: stopped (Terminated) before the command began\n"
+    assert desk.owner(name) == other.owner_id
+    other.try_release()
+    other.close()
+
+
 @pytest.mark.parametrize(
     "options",
     [
