@@ -12,7 +12,7 @@ from tests.drivers import Driver
 from tests.lease.bench import Bench
 from tests.lease.support import wait_until
 
-from .scripted import library_threads
+from .scripted import HoldBench, library_threads
 
 
 @pytest.fixture(autouse=True)
@@ -31,5 +31,5 @@ def _quick_looks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 @pytest.fixture
 def bench(server: LocalSqlServer, ms_driver: Driver) -> Iterator[Bench]:
     """A stand-in with a lease table, for Microsoft's driver."""
-    with Bench(server, ms_driver) as bench:
+    with HoldBench(server, ms_driver) as bench:
         yield bench

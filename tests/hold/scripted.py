@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, TypeAlias, cast
 
-from sqllease import LeaseInfo, LeaseOptions
+from sqllease import LeaseInfo, LeaseOptions, SqlLease
 from sqllease.aio.holding import AsyncHoldable
 from sqllease.base import LeaseBase, SweepTimer
 from sqllease.clock import Clock
@@ -22,6 +22,7 @@ from sqllease.holding import Holdable
 from sqllease.options import Seconds
 from sqllease.tenure import Tenure
 from sqllease.testing import ManualClock
+from tests.lease.bench import Bench
 from tests.lease.support import PATIENCE_S
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
@@ -32,6 +33,17 @@ Answer: TypeAlias = "bool | BaseException | Callable[[], bool | None] | None"
 def held_by(owner: str = "other", remaining: float = 100.0, *, resting: bool = False) -> LeaseInfo:
     """Another holder, as a lost acquire sees it."""
     return LeaseInfo("job", owner, NOON, NOON, NOON, remaining, None, resting)
+
+
+KEPT = LeaseOptions(duration=6, command_timeout=3, lock_timeout=0.5)
+"""Belief for 5.4 s after the send, a renewal due after 2 s."""
+
+
+class HoldBench(Bench):
+    """Gives leases that can be kept alive."""
+
+    def lease(self, *arguments: Any, options: LeaseOptions = KEPT, **keywords: Any) -> SqlLease:
+        return super().lease(*arguments, options=options, **keywords)
 
 
 class Gate:

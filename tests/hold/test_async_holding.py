@@ -12,10 +12,10 @@ from typing import TypeVar
 import pytest
 
 from sqllease import AsyncHold, AsyncLeaseStore, LeaseInUse, LeaseLost, LeaseNotAcquired, LeaseStoreError, Outcome
-from tests.lease.bench import ACQUIRE, QUICK, RELEASE, RENEW, Bench
+from tests.lease.bench import ACQUIRE, RELEASE, RENEW, Bench
 from tests.lease.support import PATIENCE_S, in_background, wait_until
 
-from .scripted import AsyncScriptedLease, Gate, held_by, library_threads
+from .scripted import KEPT, AsyncScriptedLease, Gate, held_by, library_threads
 
 T = TypeVar("T")
 
@@ -200,8 +200,8 @@ class TestABlockedLoop:
     async def test_is_no_matter_on_the_wire_even_with_every_connection_taken(
         self, bench: Bench, store: AsyncLeaseStore
     ) -> None:
-        lease = store.lease("job", options=QUICK, clock=bench.clock)
-        others = [store.lease(f"other-{number}", options=QUICK) for number in range(4)]
+        lease = store.lease("job", options=KEPT, clock=bench.clock)
+        others = [store.lease(f"other-{number}", options=KEPT) for number in range(4)]
         async with lease.hold() as held:
             trying = [asyncio.create_task(other.try_acquire()) for other in others]
             await seen(lambda: bench.server.log.wait_for(lambda request: len(bench.sent(ACQUIRE)) == 5))
@@ -237,7 +237,7 @@ class TestRunAndVerbs:
             await lease.run(work)
 
     async def test_extend_and_ensure_on_the_wire(self, bench: Bench, store: AsyncLeaseStore) -> None:
-        async with store.lease("job", options=QUICK, clock=bench.clock).hold() as held:
+        async with store.lease("job", options=KEPT, clock=bench.clock).hold() as held:
             await held.ensure(5)
             assert not bench.sent(RENEW)
             await held.extend(100)

@@ -8,13 +8,13 @@ from collections.abc import Callable
 
 import pytest
 
-from sqllease import LeaseInUse, LeaseLost, LeaseNotAcquired, LeaseOptions, LeaseStore, LeaseValueError, Outcome
+from sqllease import LeaseInUse, LeaseLost, LeaseNotAcquired, LeaseStore, LeaseValueError, Outcome
 from sqllease.holding import Hold
 from sqllease.testing.server.sqltypes import TICKS_PER_SECOND
 from tests.lease.bench import ACQUIRE, RELEASE, RENEW, Bench
 from tests.lease.support import PATIENCE_S, in_background, wait_until
 
-from .scripted import library_threads
+from .scripted import KEPT, library_threads
 
 HOUR = 3600
 
@@ -263,7 +263,7 @@ class TestHoldAtLeast:
         assert not bench.rows()
 
     def test_a_hold_may_drop_the_one_of_the_lease(self, bench: Bench) -> None:
-        lease = bench.lease(options=LeaseOptions(duration=6, hold_at_least=HOUR))
+        lease = bench.lease(options=KEPT.but(hold_at_least=HOUR))
         with lease.hold(hold_at_least=0):
             pass
         assert not bench.rows()
@@ -280,7 +280,7 @@ class TestExtend:
         with bench.lease().hold() as held:
             held.extend(100)
             before = bench.row().expires
-            held.extend(3)
+            held.extend(5)
             assert held.remaining == pytest.approx(99.4)
             assert bench.row().expires == before
 

@@ -12,10 +12,10 @@ from sqllease import AsyncLeaseStore, LeaseLost, ReplicaOptions, SqlLease
 from sqllease.calls import Renew
 from sqllease.replica import Sight
 from sqllease.tenure import Belief
-from tests.lease.bench import QUICK, RELEASE, RENEW, Bench
+from tests.lease.bench import RELEASE, RENEW, Bench
 from tests.lease.support import PATIENCE_S, in_background, wait_until
 
-from .scripted import ScriptedLease, library_threads
+from .scripted import KEPT, ScriptedLease, library_threads
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_true_in_the_very_moment_of_the_loss_revives_nothing() -> None:
 
 
 async def test_of_an_awaited_ensure_too(bench: Bench, store: AsyncLeaseStore) -> None:
-    lease = store.lease("job", options=QUICK, clock=bench.clock)
+    lease = store.lease("job", options=KEPT, clock=bench.clock)
     with pytest.raises(LeaseLost):
         async with lease.hold(keep_alive=False) as held:
             with bench.kept_back(RENEW, "after") as answer:
