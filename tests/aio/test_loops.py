@@ -205,7 +205,7 @@ USES_A_LEASE = """
 DRIVERS_TIMEOUT_S = 30
 
 
-@pytest.mark.parametrize("ending", [("close",), (), ("cancel",), ("cancel", "twice")], ids="+".join)
+@pytest.mark.parametrize("ending", [("close",), (), ("cancel", "twice")], ids="+".join)
 def test_a_program_ends_at_once_and_warns_of_nothing(desk: Desk, ending: tuple[str, ...]) -> None:
     out, err = run_text(USES_A_LEASE, desk.dsn, *ending, options=("-X", "dev", "-W", "error"))
     assert err == ""
