@@ -7,6 +7,7 @@ import logging
 import sys
 import threading
 import time
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
@@ -24,9 +25,10 @@ from sqllease import (
     LeaseValueError,
     assert_held,
 )
+from sqllease.election import Stop
 from sqllease.testing import LocalSqlServer
 from tests.lease.bench import ACQUIRE, RELEASE
-from tests.lease.support import PATIENCE_S, World, requests_of, wait_until
+from tests.lease.support import PATIENCE_S, World, in_background, requests_of, wait_until
 
 from .conftest import Enter
 from .stage import POLL_S, Floor, Script
@@ -174,16 +176,28 @@ def test_a_callback_for_news_that_hangs_keeps_nobody_from_resigning(server: Loca
 
     def hang(_: object) -> None:
         hangs.set()
-        go_on.wait(PATIENCE_S)
+        go_on.wait(3 * PATIENCE_S)
 
     election = LeaderElection(store.lease("job"), script.work, None, hang, poll_interval=POLL_S)
     running = threading.Thread(target=election.run)
     running.start()
     assert hangs.wait(PATIENCE_S)
+    wait_until(lambda: script.starts, "leads all the same")
     election.resign()
     running.join(PATIENCE_S)
     assert not running.is_alive()
+    assert election.state is ElectionState.STOPPED
     go_on.set()
+    store.close()
+
+
+def test_a_loss_wakes_work_that_waits_for_its_stop_whoever_brings_the_news(dsn: str) -> None:
+    store = LeaseStore(dsn)
+    with suppress(LeaseLost), store.lease("job").hold() as held:
+        stop = Stop(held)
+        waiting = in_background(stop.wait)
+        held.lost.set("news of the test")
+        assert waiting.result(PATIENCE_S)
     store.close()
 
 
