@@ -19,7 +19,7 @@ from sqllease.testing.server.faults import Hold
 from sqllease.testing.server.requestlog import Request
 from tests.drivers import Driver
 
-QUICK = LeaseOptions(duration=6, command_timeout=5, lock_timeout=0.5)
+QUICK = LeaseOptions(duration=6, command_timeout=3, lock_timeout=0.5)
 """Belief for 5.4 s after the send, no attempt later than 2 s after the call began. The driver's patience is real time:
 long enough that a busy machine alone never wears it out.
 """
