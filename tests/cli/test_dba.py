@@ -74,8 +74,8 @@ def test_verify_fails_where_there_is_no_table(empty: Inside) -> None:
     assert ended.err == "sqllease: 1 of 5 checks failed\n"
 
 
-def test_verify_fails_where_nobody_answers(ms_driver: Driver) -> None:
-    ended = Inside(f"DRIVER={{{ms_driver.odbc}}};SERVER=127.0.0.1,1;UID=sa;PWD=hidden-1;Encrypt=no")("verify")
+def test_verify_fails_where_nobody_may_log_in(desk: Desk) -> None:
+    ended = Inside(desk.connection.replace(desk.server.password, "hidden-1"))("verify")
     assert ended.code == 1
     assert ended.out.startswith("failure  connection  ")
     assert "hidden-1" not in ended.out + ended.err

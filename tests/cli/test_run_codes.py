@@ -130,7 +130,6 @@ class TestTheDatabaseFails:
         ("options", "code", "out", "said"),
         [
             ([], 74, "", "not run, the database failed: "),
-            (["-E", "9"], 74, "", "not run, the database failed: "),
             (["--on-db-error", "skip"], 75, "", "skipped, the database failed: "),
             (["--on-db-error", "skip", "-E", "9"], 9, "", "skipped, the database failed: "),
             (["--on-db-error", "run"], 0, "ran\n", "running WITHOUT a lease, the database failed: "),

@@ -44,7 +44,7 @@ def test_a_lease_that_was_taken_away_stops_the_command_at_its_next_renewal(
 
 
 def test_a_job_longer_than_the_lease_keeps_it(desk: Desk, name: str) -> None:
-    wrapper = desk.start("run", "--name", name, "--duration", "2", "--", "sleep", "4.5")
+    wrapper = desk.start("run", "--name", name, "--duration", "2", "--", "sleep", "3")
     wait_until(lambda: desk.held(name), "the lease is held")
     owner = desk.owner(name)
     while wrapper.poll() is None:
@@ -57,7 +57,7 @@ def test_a_job_longer_than_the_lease_keeps_it(desk: Desk, name: str) -> None:
 
 
 def test_a_loss_that_only_the_release_finds_is_told(desk: Desk, name: str) -> None:
-    wrapper = desk.start("run", "--name", name, "--", "sleep", "3")
+    wrapper = desk.start("run", "--name", name, "--", "sleep", "2")
     wait_until(lambda: desk.held(name), "the lease is held")
     store = LeaseStore(desk.connection)
     owner = desk.owner(name)

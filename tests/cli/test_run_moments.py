@@ -1,6 +1,6 @@
 """Moments that nobody chose: a signal at any point of a run, and two hosts whose crontabs are skewed.
 
-SQLLEASE_TEST_FULL=1 runs all of them instead of a slice (with ``-o session_timeout=0``).
+SQLLEASE_TEST_FULL=1 runs all of them instead of a slice (with ``-o session_timeout=3600``).
 """
 
 from __future__ import annotations
