@@ -7,6 +7,7 @@ import sys
 
 from .faults import faults
 from .fence_transfers import fence
+from .mutants import mutants
 from .simulate import simulate
 from .stress import stress
 
@@ -30,6 +31,8 @@ def main(arguments: list[str] | None = None) -> int:
     crowd.add_argument("--seconds", type=float, default=60.0, help="(default: %(default)s)")
     crowd.add_argument("--seed", type=int, default=1, help="(default: %(default)s)")
     crowd.add_argument("--broken", action="store_true", help="without a lease: overlaps must be seen")
+    seeded = proofs.add_parser("mutants", help="seeded faults in the library, each to be caught by tests")
+    seeded.add_argument("names", nargs="*", metavar="NAME", help="only these (default: all)")
     chosen = parser.parse_args(arguments)
     if chosen.proof == "faults":
         good = faults()
@@ -37,6 +40,8 @@ def main(arguments: list[str] | None = None) -> int:
         good = fence(chosen.transfers, chosen.seed)
     elif chosen.proof == "stress":
         good = stress(chosen.processes, chosen.seconds, broken=chosen.broken, seed=chosen.seed)
+    elif chosen.proof == "mutants":
+        good = mutants(chosen.names)
     else:
         good = simulate(chosen.steps, chosen.seed, chosen.seeds)
     return 0 if good else 1

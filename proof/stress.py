@@ -140,8 +140,8 @@ def _server(seed: int, result: Result) -> Iterator[list[str]]:
 class _Crowd:
     """The contending processes, and what is done to them."""
 
-    def __init__(self, folder: Path, dsns: list[str], broken: bool, chance: random.Random, ends: float) -> None:
-        self.folder, self.dsns, self.broken, self.chance, self.ends = folder, dsns, broken, chance, ends
+    def __init__(self, folder: Path, dsns: list[str], broken: bool, chance: random.Random) -> None:
+        self.folder, self.dsns, self.broken, self.chance = folder, dsns, broken, chance
         self.living: list[subprocess.Popen[bytes]] = []
         self.asleep: dict[subprocess.Popen[bytes], float] = {}
         self.born = 0
@@ -152,10 +152,19 @@ class _Crowd:
             str(self.folder),
             self.dsns[self.born % len(self.dsns)],
             str(self.chance.randrange(10**6)),
-            str(self.ends),
             "broken" if self.broken else "whole",
         ]
         self.living.append(subprocess.Popen([sys.executable, "-m", "proof.stressed", *arguments]))
+
+    def go(self, seconds: float) -> float:
+        """Waits until all are ready, and lets them work for so long; gives the end."""
+        while len(list(self.folder.glob("gate-*"))) < self.born:
+            time.sleep(0.05)
+        ends = SYSTEM_CLOCK.now() + seconds
+        unnamed = self.folder / "unnamed"
+        unnamed.write_text(str(ends))
+        unnamed.rename(self.folder / "ends")
+        return ends
 
     def kill_one(self) -> None:
         victim = self.chance.choice(self.living)
@@ -200,11 +209,11 @@ def run(processes: int, seconds: float, *, broken: bool = False, seed: int = 1) 
         folder = Path(name)
         for lease in NAMES:
             (folder / f"counter-{lease}").touch()
-        ends = SYSTEM_CLOCK.now() + seconds + processes * 0.15
-        crowd = _Crowd(folder, dsns, broken, chance, ends)
+        crowd = _Crowd(folder, dsns, broken, chance)
         try:
             for _ in range(processes):
                 crowd.start()
+            ends = crowd.go(seconds)
             while SYSTEM_CLOCK.now() < ends - 1.0:
                 time.sleep(chance.uniform(0.0, 16.0 / processes))
                 crowd.wake()

@@ -49,7 +49,7 @@ class AlwaysTrue:
 
 
 class Contender:
-    """Works until ``ends``."""
+    """Its files appear when it is ready."""
 
     def __init__(self, folder: Path, dsn: str, seed: int, broken: bool) -> None:
         self.folder, self.broken = folder, broken
@@ -59,7 +59,12 @@ class Contender:
         self.gate = os.open(folder / f"gate-{os.getpid()}", os.O_WRONLY | os.O_CREAT)
         self.tenures = 0
 
-    def work(self, ends: float) -> None:
+    def work(self) -> None:
+        """From the word of the parent until the time that it names."""
+        word = self.folder / "ends"
+        while not word.exists():
+            time.sleep(0.05)
+        ends = float(word.read_text())
         while SYSTEM_CLOCK.now() < ends:
             name = self.chance.choice(NAMES)
             lease: Contended = AlwaysTrue() if self.broken else self.store.lease(name, options=OPTIONS)
@@ -110,9 +115,9 @@ class Contender:
 
 
 def main() -> None:
-    folder, dsn, seed, ends, broken = sys.argv[1:]
+    folder, dsn, seed, broken = sys.argv[1:]
     logging.getLogger("sqllease").setLevel(logging.CRITICAL + 1)
-    Contender(Path(folder), dsn, int(seed), broken == "broken").work(float(ends))
+    Contender(Path(folder), dsn, int(seed), broken == "broken").work()
 
 
 if __name__ == "__main__":
