@@ -7,7 +7,9 @@ import sys
 
 from .faults import faults
 from .fence_transfers import fence
+from .mutants import mutants
 from .simulate import simulate
+from .stress import stress
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -24,11 +26,22 @@ def main(arguments: list[str] | None = None) -> int:
     transfers = proofs.add_parser("fence", help="transfers under the fence, and without it")
     transfers.add_argument("--transfers", type=int, default=1_000, help="how many (default: %(default)s)")
     transfers.add_argument("--seed", type=int, default=1, help="(default: %(default)s)")
+    crowd = proofs.add_parser("stress", help="real processes, killed and stopped, over links that are cut")
+    crowd.add_argument("--processes", type=int, default=32, help="(default: %(default)s)")
+    crowd.add_argument("--seconds", type=float, default=60.0, help="(default: %(default)s)")
+    crowd.add_argument("--seed", type=int, default=1, help="(default: %(default)s)")
+    crowd.add_argument("--broken", action="store_true", help="without a lease: overlaps must be seen")
+    seeded = proofs.add_parser("mutants", help="seeded faults in the library, each to be caught by tests")
+    seeded.add_argument("names", nargs="*", metavar="NAME", help="only these (default: all)")
     chosen = parser.parse_args(arguments)
     if chosen.proof == "faults":
         good = faults()
     elif chosen.proof == "fence":
         good = fence(chosen.transfers, chosen.seed)
+    elif chosen.proof == "stress":
+        good = stress(chosen.processes, chosen.seconds, broken=chosen.broken, seed=chosen.seed)
+    elif chosen.proof == "mutants":
+        good = mutants(chosen.names)
     else:
         good = simulate(chosen.steps, chosen.seed, chosen.seeds)
     return 0 if good else 1
