@@ -179,7 +179,7 @@ def test_a_callback_for_news_that_hangs_keeps_nobody_from_resigning(server: Loca
         go_on.wait(3 * PATIENCE_S)
 
     election = LeaderElection(store.lease("job"), script.work, None, hang, poll_interval=POLL_S)
-    running = threading.Thread(target=election.run)
+    running = threading.Thread(target=election.run, daemon=True)
     running.start()
     assert hangs.wait(PATIENCE_S)
     wait_until(lambda: script.starts, "leads all the same")
