@@ -115,6 +115,15 @@ class TestContention:
         assert lease.try_acquire()
         assert lease.try_release()
 
+    def test_and_at_once_also_while_a_renewal_hangs(self, bench: Bench) -> None:
+        lease = bench.lease()
+        with lease.hold(), bench.kept_back(RENEW) as renewal:
+            bench.clock.advance(2)
+            assert renewal.held.wait(PATIENCE_S)
+            with pytest.raises(LeaseInUse):
+                lease.try_release()
+            renewal.release()
+
     def test_a_raw_verb_that_waited_for_its_turn_is_refused_when_a_hold_has_come_meanwhile(self, bench: Bench) -> None:
         lease = bench.lease()
         lease._turn = turn = WatchedLock()  # type: ignore[assignment]
