@@ -8,8 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sqllease import LeaseInUse, LeaseLost, LeaseNotAcquired, LeaseStore, LeaseValueError, Outcome
-from sqllease.holding import Hold
+from sqllease import LeaseInUse, LeaseLost, LeaseNotAcquired, LeaseStore, LeaseValueError
 from sqllease.testing.server.sqltypes import TICKS_PER_SECOND
 from tests.lease.bench import ACQUIRE, RELEASE, RENEW, Bench
 from tests.lease.support import PATIENCE_S, in_background, wait_until
@@ -299,48 +298,6 @@ class TestExtend:
                 held.extend(1)
             held.check()
             assert not bench.sent(RENEW)
-
-
-class TestRun:
-    def test_it_tells_what_the_work_returned(self, bench: Bench) -> None:
-        def work(held: Hold) -> int:
-            held.check()
-            return 7
-
-        outcome = bench.lease().run(work)
-        assert outcome == Outcome(True, 7)
-        assert outcome
-        assert not bench.rows()
-
-    def test_or_that_it_was_skipped_and_for_whom(self, store: LeaseStore, bench: Bench) -> None:
-        holder = bench.lease(connection=store)
-        with holder.hold():
-            outcome = bench.lease(connection=store).run(lambda held: pytest.fail("ran"))
-        assert not outcome
-        assert outcome.holder is not None
-        assert outcome.holder.owner_id == holder.owner_id
-
-    def test_it_tells_work_that_returned_nothing_from_work_that_did_not_run(self, bench: Bench) -> None:
-        assert bench.lease().run(lambda held: None).ran
-
-    def test_a_not_acquired_of_the_work_itself_comes_through(self, bench: Bench) -> None:
-        def work(held: Hold) -> None:
-            raise LeaseNotAcquired("another one, inside")
-
-        with pytest.raises(LeaseNotAcquired, match="inside"):
-            bench.lease().run(work)
-        assert not bench.rows()
-
-    def test_work_whose_lease_was_lost_is_no_outcome(self, bench: Bench) -> None:
-        with pytest.raises(LeaseLost):
-            bench.lease().run(lambda held: gone(bench))
-
-    def test_a_coroutine_function_is_refused(self, bench: Bench) -> None:
-        async def work(held: Hold) -> None: ...
-
-        with pytest.raises(LeaseValueError, match="plain function"):
-            bench.lease().run(work)
-        assert not bench.sent(ACQUIRE)
 
 
 class WatchedLock:
