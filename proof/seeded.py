@@ -173,7 +173,8 @@ MUTANTS = (
         "a retry is another owner",
         "calls.py",
         "        self._about_to_send()\n        self._sweeping",
-        '        if self._asked:\n            lease._owner_id += "x"\n        self._about_to_send()\n        self._sweeping',
+        '        if self._asked:\n            lease._owner_id += "x"\n'
+        "        self._about_to_send()\n        self._sweeping",
         "tests/lease/test_wire_faults.py",
     ),
     Mutant(
