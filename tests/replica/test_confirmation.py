@@ -224,6 +224,21 @@ def test_the_row_of_somebody_who_came_after_us_is_not_given_back(ms_stage: Stage
     assert ms_stage.owner == "you"
 
 
+def test_a_newer_tenure_of_the_same_owner_is_not_given_back(ms_stage: Stage) -> None:
+    """Another object of the same owner id has begun it."""
+    first, second = ms_stage.lease("me"), ms_stage.lease("me", on_unconfirmed="proceed")
+    never_shows(ms_stage, "paused")
+    with ms_stage.before_the_look(first.try_acquire) as acquire:
+        began = ms_stage.row
+        assert second.try_acquire() is True
+    assert acquire.value is False
+    assert second.held
+    assert began is not None
+    assert ms_stage.row is not None
+    assert ms_stage.row.began > began.began
+    assert second.try_renew() is True
+
+
 # --- how the replica is asked ----------------------------------------------------------------------------
 
 
