@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NoReturn
 
+import hypothesis
 import pytest
 
 from tests import scriptdom
@@ -17,6 +18,13 @@ if TYPE_CHECKING:
 
 # Set by scripts/test, which has installed all that the tests need: what is missing there is a failure, not a skip.
 COMPLETE = bool(os.environ.get("CI") or os.environ.get("SQLLEASE_TESTS_COMPLETE"))
+
+
+# The same examples in each run, and no bound on their time: a slow machine is no counterexample.
+hypothesis.settings.register_profile(
+    "steady", derandomize=True, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("steady")
 
 
 @pytest.fixture(scope="session", params=DRIVER_IDS)

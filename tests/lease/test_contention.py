@@ -144,7 +144,7 @@ def test_a_window_left_open_over_the_whole_table_holds_nobody_up_beyond_the_boun
     mine.try_acquire()
     bench.lease("taken").try_acquire()
     window.execute("SELECT LeaseName FROM [lease].[Leases] WITH (UPDLOCK)").fetchall()
-    options = LeaseOptions(duration=3, command_timeout=1, lock_timeout=0.05)  # no attempt after one second
+    options = LeaseOptions(duration=6, command_timeout=3, lock_timeout=0.05)  # no attempt after two seconds
     began = time.monotonic()
     assert bench.lease("taken", options=options).try_acquire() is False
     assert bench.lease("wanted", options=options).try_acquire() is True  # behind all locked keys: not concerned

@@ -24,8 +24,8 @@ def bench(server: LocalSqlServer, driver: Driver) -> Iterator[Bench]:
         yield bench
 
 
-PATIENT = LeaseOptions(duration=18, command_timeout=1)
-"""Six seconds for a call: a silent link alone takes three."""
+PATIENT = LeaseOptions(duration=36, command_timeout=2)
+"""Twelve seconds for a call: a silent link alone takes six."""
 
 Trouble = Callable[[Bench, int], None]
 """Orders a fault for so many attempts."""
