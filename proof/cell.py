@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -21,6 +20,7 @@ from sqllease.testing.drivers import find_driver
 from sqllease.testing.server.faults import Faults, Hold
 from sqllease.testing.server.requestlog import Request
 
+from . import quiet
 from .proxy import Proxy
 
 FAULTS = (
@@ -315,6 +315,5 @@ class _Cell:
 
 def run_cell(half: str, case: Case) -> Seen:
     """Runs one cell on a server of its own."""
-    logging.getLogger("sqllease").setLevel(logging.CRITICAL + 1)
-    with ExitStack() as stack:
+    with quiet(), ExitStack() as stack:
         return _Cell(half, case, stack).run()

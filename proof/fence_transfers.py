@@ -6,7 +6,6 @@ the fence no write of an ended tenure comes after the first write of a later one
 
 from __future__ import annotations
 
-import logging
 import random
 import threading
 import time
@@ -19,6 +18,8 @@ import pyodbc
 from sqllease import LeaseError, LeaseLost, LeaseOptions, LeaseStore, SqlLease, schema
 from sqllease.testing import LocalSqlServer
 from sqllease.testing.drivers import find_driver
+
+from . import quiet
 
 OPTIONS = LeaseOptions(duration=20, command_timeout=5, lock_timeout=3, sweep_limit=0)
 WORKERS = 4
@@ -134,10 +135,9 @@ def _unfenced(mine: pyodbc.Connection) -> Iterator[pyodbc.Cursor]:
 
 def transfer(transfers: int, *, fenced: bool, seed: int = 1) -> Result:
     """So many transfers by several workers."""
-    logging.getLogger("sqllease").setLevel(logging.CRITICAL + 1)
     driver = find_driver("ms")
     assert driver is not None
-    with LocalSqlServer(tls=False, seed=seed) as server:
+    with quiet(), LocalSqlServer(tls=False, seed=seed) as server:
         server.execute(schema.create_script())
         server.execute("CREATE TABLE dbo.Accounts (Id int NOT NULL PRIMARY KEY, Balance int NOT NULL)")
         server.execute(f"INSERT INTO dbo.Accounts VALUES (1, {START}), (2, {START})")

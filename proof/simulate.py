@@ -7,7 +7,6 @@ a rule taken out, something must.
 
 from __future__ import annotations
 
-import logging
 import random
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -16,6 +15,7 @@ from dataclasses import dataclass, field
 from sqllease.faults import Fault
 from sqllease.options import LeaseOptions, ReplicaOptions
 
+from . import quiet
 from .contender import NAME, UNANSWERED, Contender, Rules, Script, Send, Sleep
 from .model import Table
 from .network import CALM, Network, Weather, World
@@ -276,11 +276,11 @@ class Result:
 
 def run_seed(seed: int, steps: int, plan: Plan) -> Result:
     """One run; the same for the same arguments."""
-    logging.getLogger("sqllease").setLevel(logging.CRITICAL + 1)
     random.seed(seed)  # the library's own jitter
     run = Run(seed, plan)
     try:
-        run.steps(steps)
+        with quiet():
+            run.steps(steps)
     except Violation as violation:
         return Result(seed, run.world.steps, str(violation), tuple(run.world.history[-60:]))
     return Result(seed, run.world.steps)

@@ -8,7 +8,6 @@ never within: a step that was checked is short. It may be killed anywhere.
 from __future__ import annotations
 
 import fcntl
-import logging
 import os
 import random
 import sys
@@ -18,6 +17,8 @@ from typing import Protocol
 
 from sqllease import LeaseError, LeaseOptions, LeaseStore
 from sqllease.clock import SYSTEM_CLOCK
+
+from . import quiet
 
 OPTIONS = LeaseOptions(duration=4, safety_margin=1, command_timeout=1, lock_timeout=0.5)
 NAMES = ("a", "b", "c", "d")
@@ -116,8 +117,8 @@ class Contender:
 
 def main() -> None:
     folder, dsn, seed, broken = sys.argv[1:]
-    logging.getLogger("sqllease").setLevel(logging.CRITICAL + 1)
-    Contender(Path(folder), dsn, int(seed), broken == "broken").work()
+    with quiet():
+        Contender(Path(folder), dsn, int(seed), broken == "broken").work()
 
 
 if __name__ == "__main__":

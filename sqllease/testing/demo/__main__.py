@@ -67,8 +67,13 @@ def second_act(driver: str, picture: str | None) -> bool:
         "An asynchronous replica; the primary dies before ada's row arrived there.\n"
         f"· asks   ▒ works, not confirmed   █ works, confirmed   one character: {CHARACTER_S:g} s\n"
     )
-    logging.getLogger("sqllease").setLevel(logging.CRITICAL)  # the picture says it all
-    runs = [play(driver, confirm=False), play(driver, confirm=True)]
+    log = logging.getLogger("sqllease")
+    level = log.level
+    log.setLevel(logging.CRITICAL)  # the picture says it all
+    try:
+        runs = [play(driver, confirm=False), play(driver, confirm=True)]
+    finally:
+        log.setLevel(level)
     for run in runs:
         print(as_text(run) + "\n")
     counts = [sum(bool(lane.working()) for lane in run.lanes) for run in runs]
