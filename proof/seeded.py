@@ -27,11 +27,11 @@ MUTANTS = (
     # the statements
     Mutant("acquire: no UPDLOCK", "sql/acquire.sql", "(UPDLOCK, HOLDLOCK,", "(HOLDLOCK,", "tests/lease/test_races.py"),
     Mutant("acquire: no HOLDLOCK", "sql/acquire.sql", "(UPDLOCK, HOLDLOCK,", "(UPDLOCK,", "tests/lease/test_races.py"),
-    Mutant("renew: any owner", "sql/renew.sql", OWNER, "", "tests/lease/test_identity.py"),
+    Mutant("renew: any owner", "sql/renew.sql", OWNER, "", "tests/lease/test_other_owner.py"),
     Mutant(
         "renew: any tenure", "sql/renew.sql", "AND t.AcquiredAtUtc = @tenure", "", "tests/lease/test_late_messages.py"
     ),
-    Mutant("release: any owner", "sql/release.sql", RELEASE_OWNER, "", "tests/lease/test_identity.py"),
+    Mutant("release: any owner", "sql/release.sql", RELEASE_OWNER, "", "tests/lease/test_other_owner.py"),
     Mutant(
         "release: any tenure",
         "sql/release.sql",
@@ -123,7 +123,7 @@ MUTANTS = (
         "sql/answer.sql",
         "ON @err = 0",
         "ON @err <> 99999",
-        "tests/lease/test_watched_tables.py tests/lease/test_contention.py",
+        "tests/lease/test_watched_tables.py -k 'undoes or put_out'",
     ),
     Mutant(
         "break: any owner",
@@ -138,14 +138,14 @@ MUTANTS = (
         "calls.py",
         "lease._belief.won(done, self._sent_at, self.options)",
         "lease._belief.won(done, lease._clock.now(), self.options)",
-        "tests/lease/test_belief.py tests/unit/test_calls.py",
+        "tests/lease/test_deadline.py",
     ),
     Mutant(
         "renew: deadline from the receive time",
         "calls.py",
         "belief.renewed(answer.done, self._sent_at, self.options)",
         "belief.renewed(answer.done, lease._clock.now(), self.options)",
-        "tests/lease/test_belief.py tests/unit/test_calls.py",
+        "tests/lease/test_deadline.py",
     ),
     Mutant("no margin", "tenure.py", " - options.safety_margin", "", "tests/unit/test_tenure.py"),
     Mutant(

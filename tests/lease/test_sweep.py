@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import pyodbc
 import pytest
 
 from sqllease import LeaseOptions, LeaseStore
@@ -167,6 +168,22 @@ class TestWhat:
             (asked,) = requests_of(server, "MERGE INTO")
             assert (asked.work.lock_waits, asked.errors) == (0, [])
         assert names_in(server) == ["job", "old-000002"]
+
+    def test_a_key_of_the_expiry_index_that_somebody_has_locked_is_not_waited_for(
+        self, server: LocalSqlServer, store: LeaseStore, dsn: str
+    ) -> None:
+        # READPAST passes over locked rows only; a locked index key would be waited for.
+        add_expired_rows(server, 4, seconds_ago=DAY_S)
+        beside = pyodbc.connect(dsn, autocommit=False)
+        beside.execute(
+            "SELECT LeaseName FROM [lease].[Leases] WITH (REPEATABLEREAD, INDEX(IX_Leases_ExpiresAtUtc)) "
+            "WHERE ExpiresAtUtc < SYSUTCDATETIME()"
+        ).fetchall()
+        server.log.clear()
+        assert store.lease("job", options=SWEEP).try_acquire() is True
+        (asked,) = requests_of(server, "MERGE INTO")
+        assert (asked.work.lock_waits, asked.errors) == (0, [1222])
+        beside.close()
 
 
 class TestTrouble:

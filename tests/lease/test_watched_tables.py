@@ -8,8 +8,9 @@ from datetime import UTC
 
 import pytest
 
-from sqllease import LeaseConfigurationError, SqlLease
-from sqllease.statements import template
+from sqllease import LeaseConfigurationError, LeaseStoreError, SqlLease
+from sqllease.names import TableName
+from sqllease.statements import render, template
 from sqllease.testing import LocalSqlServer
 from sqllease.testing.server.session import Session
 from tests.drivers import Driver
@@ -74,6 +75,41 @@ def test_a_trigger_that_updates_no_row_changes_no_answer(bench: Bench) -> None:
     bench.server.execute("CREATE TABLE [lease].[Other] (Id int)")
     trigger(bench, "UPDATE [lease].[Other] SET Id = 1 WHERE Id = 2")
     all_answers_are_right(bench)
+
+
+@pytest.mark.parametrize("event", ["INSERT", "UPDATE"])
+def test_a_change_that_a_trigger_s_own_error_undoes_is_never_told_as_done(bench: Bench, event: str) -> None:
+    # 2627 is contention in an acquire.
+    lease = bench.lease()
+    if event == "UPDATE":
+        assert lease.try_acquire() is True
+        bench.server.clock.advance(lease.options.duration)
+        lease = bench.lease()
+    before = bench.rows()
+    bench.server.execute("CREATE TABLE [lease].[Once] (Id int NOT NULL PRIMARY KEY)")
+    trigger(bench, "INSERT INTO [lease].[Once] (Id) VALUES (1), (1)", event)
+    with pytest.raises(LeaseStoreError):
+        lease.try_acquire()
+    assert not lease.held
+    assert bench.rows() == before
+
+
+def test_what_a_statement_put_out_before_it_failed_is_no_answer(bench: Bench) -> None:
+    # A rollback does not undo a table variable.
+    table = TableName()
+    batch = "\n".join(
+        (
+            render("prelude", table=table, lock_timeout_ms=1000),
+            "DECLARE @name nvarchar(200) = N'job', @expires datetimeoffset(7) = @now;",
+            "INSERT INTO @done (LeaseName, Owner, AcquiredAt, Version) VALUES (@name, N'me', @now, 0x01);",
+            "SET @err = {};",
+            render("answer", table=table),
+        )
+    )
+    ((_, done, *_),) = bench.server.execute(batch.format(0))
+    assert done == "job"
+    ((error, done, *_),) = bench.server.execute(batch.format(2627))
+    assert (error, done) == (2627, None)
 
 
 def test_rows_that_a_trigger_selects_are_never_read_as_our_answer(bench: Bench) -> None:
