@@ -51,7 +51,7 @@ def test_a_job_longer_than_the_lease_keeps_it(desk: Desk, name: str) -> None:
         if not desk.held(name):
             wrapper.wait(5)  # released in this moment
             break
-        assert desk.owner(name) == owner
+        assert desk.owner(name) in (owner, None)  # None: released since
         time.sleep(0.05)
     assert desk.ended(wrapper).code == 0
 
