@@ -56,7 +56,9 @@ def try_one(mutant: Mutant) -> Result:
         code, said = _pytest(copy, shlex.split(mutant.tests))
         by = next((line for line in said.splitlines() if line.startswith(("FAILED", "ERROR"))), "a time-out")
         trouble = "" if code in (PASSED, FAILED) else f"the tests did not run: {said[-300:]}"
-        return Result(mutant.name, code == FAILED, time.monotonic() - began, trouble, by.split(" - ")[0])
+        return Result(
+            mutant.name, code == FAILED, time.monotonic() - began, trouble, by.split(" - ")[0].rpartition("::")[2][:60]
+        )
 
 
 def unchanged_passes(mutants: Sequence[Mutant], processes: int) -> list[str]:
@@ -121,6 +123,6 @@ def mutants(names: Sequence[str] = (), processes: int = 2) -> bool:
         for result in pool.map(try_one, chosen):
             survivors += not result.caught
             mark = "caught" if result.caught else "ERROR " if result.trouble else "SURVIVED"
-            print(f"{mark:8} {result.seconds:5.1f} s  {result.name:52} {result.trouble or result.by}", flush=True)
+            print(f"{mark:8} {result.seconds:5.1f} s  {result.name:50} {result.trouble or result.by}", flush=True)
     print(f"{len(chosen) - survivors} of {len(chosen)} caught in {time.monotonic() - began:.0f} s")
     return survivors == 0
