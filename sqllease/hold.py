@@ -53,7 +53,6 @@ class Terms:
     def of(
         cls,
         options: LeaseOptions,
-        *,
         timeout: Seconds | None,
         poll_interval: Seconds,
         keep_alive: bool,

@@ -101,7 +101,9 @@ class Holdable(LeaseBase):
         fail; the body's own exception always comes through, with the loss as a note. A release that is not answered is
         logged: the row expires by itself.
         """
-        return _Block(self, self._terms(timeout, poll_interval, keep_alive, hold_at_least, on_lost, max_hold))
+        return _Block(
+            self, Terms.of(self._options, timeout, poll_interval, keep_alive, hold_at_least, on_lost, max_hold)
+        )
 
     def try_hold(
         self,
@@ -112,7 +114,7 @@ class Holdable(LeaseBase):
         max_hold: Seconds | None = None,
     ) -> AbstractContextManager[Hold | None]:
         """As ``hold(timeout=0)``, but gives None when another owner has the lease."""
-        return _TryBlock(self, self._terms(0, 1.0, keep_alive, hold_at_least, on_lost, max_hold))
+        return _TryBlock(self, Terms.of(self._options, 0, 1.0, keep_alive, hold_at_least, on_lost, max_hold))
 
     def run(
         self,
@@ -131,32 +133,15 @@ class Holdable(LeaseBase):
         """
         if inspect.iscoroutinefunction(work):
             raise LeaseValueError("run() of a blocking lease needs a plain function: AsyncSqlLease awaits coroutines")
-        block = _Block(self, self._terms(timeout, poll_interval, keep_alive, hold_at_least, on_lost, max_hold))
+        block = _Block(
+            self, Terms.of(self._options, timeout, poll_interval, keep_alive, hold_at_least, on_lost, max_hold)
+        )
         with ExitStack() as stack:
             try:
                 held = stack.enter_context(block)
             except LeaseNotAcquired as error:
                 return Outcome(False, holder=error.holder)
             return Outcome(True, value=work(held))
-
-    def _terms(
-        self,
-        timeout: Seconds | None,
-        poll_interval: Seconds,
-        keep_alive: bool,
-        hold_at_least: Seconds | None,
-        on_lost: Callable[[], object] | None,
-        max_hold: Seconds | None,
-    ) -> Terms:
-        return Terms.of(
-            self._options,
-            timeout=timeout,
-            poll_interval=poll_interval,
-            keep_alive=keep_alive,
-            hold_at_least=hold_at_least,
-            on_lost=on_lost,
-            max_hold=max_hold,
-        )
 
 
 class _Block:

@@ -131,7 +131,9 @@ class AsyncHoldable(LeaseBase):
 
         The keep-alive is a thread here too. on_lost is a plain function, called from any thread: mostly not the loop's.
         """
-        return _Block(self, self._terms(timeout, poll_interval, keep_alive, hold_at_least, on_lost, max_hold))
+        return _Block(
+            self, Terms.of(self._options, timeout, poll_interval, keep_alive, hold_at_least, on_lost, max_hold)
+        )
 
     def try_hold(
         self,
@@ -142,7 +144,7 @@ class AsyncHoldable(LeaseBase):
         max_hold: Seconds | None = None,
     ) -> AbstractAsyncContextManager[AsyncHold | None]:
         """As ``hold(timeout=0)``, but gives None when another owner has the lease."""
-        return _TryBlock(self, self._terms(0, 1.0, keep_alive, hold_at_least, on_lost, max_hold))
+        return _TryBlock(self, Terms.of(self._options, 0, 1.0, keep_alive, hold_at_least, on_lost, max_hold))
 
     async def run(
         self,
@@ -156,32 +158,15 @@ class AsyncHoldable(LeaseBase):
         max_hold: Seconds | None = None,
     ) -> Outcome[T]:
         """As ``SqlLease.run``, for a coroutine function."""
-        block = _Block(self, self._terms(timeout, poll_interval, keep_alive, hold_at_least, on_lost, max_hold))
+        block = _Block(
+            self, Terms.of(self._options, timeout, poll_interval, keep_alive, hold_at_least, on_lost, max_hold)
+        )
         async with AsyncExitStack() as stack:
             try:
                 held = await stack.enter_async_context(block)
             except LeaseNotAcquired as error:
                 return Outcome(False, holder=error.holder)
             return Outcome(True, value=await work(held))
-
-    def _terms(
-        self,
-        timeout: Seconds | None,
-        poll_interval: Seconds,
-        keep_alive: bool,
-        hold_at_least: Seconds | None,
-        on_lost: Callable[[], object] | None,
-        max_hold: Seconds | None,
-    ) -> Terms:
-        return Terms.of(
-            self._options,
-            timeout=timeout,
-            poll_interval=poll_interval,
-            keep_alive=keep_alive,
-            hold_at_least=hold_at_least,
-            on_lost=on_lost,
-            max_hold=max_hold,
-        )
 
 
 class _Block:
