@@ -239,12 +239,14 @@ CANCEL = """
 import sys, threading
 import pyodbc
 cursor = pyodbc.connect(sys.argv[1], autocommit=True, timeout=5).cursor()
-threading.Timer(0.3, cursor.cancel).start()
+canceller = threading.Timer(0.3, cursor.cancel)
+canceller.start()
 try:
     cursor.execute("WAITFOR DELAY '01:00:00'")
     outcome = "returned"
 except pyodbc.Error as error:
     outcome = error.args[0]
+canceller.join()  # the statement may end before the cancel has returned, and the driver manager bears no call beside it
 print(outcome, cursor.execute("SELECT 5").fetchval())
 """
 
