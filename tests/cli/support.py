@@ -98,6 +98,16 @@ class Desk:
             )
         )
 
+    def expiry(self, name: str) -> float:
+        """When the row expires, on the clock of ``boottime``, at the earliest."""
+        asked = boottime()
+        ((left,),) = self.server.execute(
+            "SELECT DATEDIFF_BIG(microsecond, CAST(SYSUTCDATETIME() AS datetimeoffset), ExpiresAtUtc) "
+            f"FROM {TABLE} WHERE LeaseName = N'{name}'"
+        )
+        assert isinstance(left, int)
+        return asked + left / 1e6
+
 
 class Inside:
     """Runs the command inside the test's own process: for what starts nothing and takes over no signals."""
@@ -164,6 +174,15 @@ def job_of(pid: int) -> int:
 def alive(pid: int) -> bool:
     with suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+def ignores(pid: int, number: signal.Signals) -> bool:
+    """Whether the process ignores this signal."""
+    with suppress(OSError):
+        status = Path(f"/proc/{pid}/status").read_text()
+        mask = next(line for line in status.splitlines() if line.startswith("SigIgn:")).split()[1]
+        return bool(int(mask, 16) >> (number - 1) & 1)
     return False
 
 

@@ -10,7 +10,7 @@ from tests.lease.support import wait_until
 
 from .support import BEAT, Desk, assert_one_at_a_time, spans
 
-SHORT = ["--duration", "4", "--grace", "1"]
+SHORT = ["--duration", "6", "--grace", "1"]
 
 
 def test_a_cut_network_ends_the_command_before_the_servers_expiry(own_desk: Desk, name: str, tmp_path: Path) -> None:
@@ -19,10 +19,9 @@ def test_a_cut_network_ends_the_command_before_the_servers_expiry(own_desk: Desk
     wait_until(lambda: spans(log), "the command runs")
     own_desk.server.faults.silence(times=1_000)
     ended = own_desk.ended(wrapper)
-    held_when_it_ended = own_desk.held(name)
     assert ended.code == 73
-    assert held_when_it_ended, "the command was still there after the lease"
-    assert len(spans(log)) == 1
+    (command,) = spans(log)
+    assert command.last < own_desk.expiry(name), "the command was still there after the lease"
     assert "the command is stopped" in ended.err
     assert "Traceback" not in ended.err
 
@@ -36,15 +35,13 @@ def test_a_lease_that_was_taken_away_stops_the_command_at_its_next_renewal(
     owner = own_desk.owner(name)
     assert owner is not None
     assert own_desk("break", name, "--owner", owner, "--yes").code == 0
-    began = time.monotonic()
     ended = own_desk.ended(wrapper)
     assert ended.code == 73
-    assert time.monotonic() - began < 4
-    assert f"sqllease: {name}: lease lost: " in ended.err
+    assert f"sqllease: {name}: lease lost: a renewal found it gone, expired or taken" in ended.err
 
 
 def test_a_job_longer_than_the_lease_keeps_it(desk: Desk, name: str) -> None:
-    wrapper = desk.start("run", "--name", name, "--duration", "2", "--", "sleep", "3")
+    wrapper = desk.start("run", "--name", name, "--duration", "4", "--", "sleep", "6")
     wait_until(lambda: desk.held(name), "the lease is held")
     owner = desk.owner(name)
     while wrapper.poll() is None:
@@ -73,10 +70,11 @@ def test_another_host_starts_within_one_lease_after_a_crash(desk: Desk, name: st
     log = tmp_path / "log"
     first = desk.start("run", "--name", name, *SHORT, "--", *BEAT, str(log), "60", "deaf")
     wait_until(lambda: spans(log), "the command runs")
-    second = desk.start("run", "--name", name, *SHORT, "--wait", "30", "--", *BEAT, str(log), "0.2")
+    second = desk.start("run", "--name", name, *SHORT, "--wait", "40", "--", *BEAT, str(log), "0.2")
     time.sleep(1)
     first.kill()
-    began = time.monotonic()
+    expires = desk.expiry(name)
     assert desk.ended(second).code == 0
-    assert time.monotonic() - began < 4 + 3
+    # One poll after the expiry, and what a busy machine may add: far less than the forty seconds of its patience.
+    assert expires < spans(log)[1].first < expires + 15
     assert_one_at_a_time(log, 2)

@@ -17,6 +17,8 @@ from .conftest import Enter
 from .stage import Candidate, Script
 
 BRIEF = LeaseOptions(duration=2)
+KEPT = LeaseOptions(duration=4)
+"""For a lease that must not be lost on a machine that stands still for a second."""
 
 
 def row_lasts(server: LocalSqlServer) -> float:
@@ -40,11 +42,11 @@ def sent(server: LocalSqlServer) -> tuple[int, int]:
 
 
 def test_the_lease_is_renewed_while_the_work_drains_and_released_after_it(enter: Enter, server: LocalSqlServer) -> None:
-    first = enter(options=BRIEF)
+    first = enter(options=KEPT)
     draining(first)
-    second = enter(options=BRIEF)
+    second = enter(options=KEPT)
     told = first.script.told[0]
-    wait_until(lambda: time.monotonic() > told + 2.4, "drained longer than the lease lasts")
+    wait_until(lambda: time.monotonic() > told + KEPT.duration, "drained longer than the lease lasts")
     assert first.election.is_leader
     assert first.state is ElectionState.DRAINING
     assert first.election.healthy()
@@ -59,7 +61,7 @@ def test_the_lease_is_renewed_while_the_work_drains_and_released_after_it(enter:
 
 
 def test_when_renewals_fail_the_work_is_told_before_the_lease_expires(enter: Enter, server: LocalSqlServer) -> None:
-    candidate = enter(options=BRIEF).leads()
+    candidate = enter(options=KEPT.but(safety_margin=1.5)).leads()
     server.faults.silence(times=FOR_EVER)
     wait_until(lambda: candidate.script.told, "told to stop")
     assert row_lasts(server) > 0
@@ -199,7 +201,7 @@ def test_a_release_that_hangs_does_not_keep_a_resigning_leader(
     candidate.until(ElectionState.STOPPED)
     if colour == "sync":
         candidate.join()
-        assert time.monotonic() - asked < 2.5  # far less than the driver's own time-outs
+        assert time.monotonic() - asked < 5  # less less than the driver's own time-outs
     wait_until(lambda: any("nobody waits for it" in record.message for record in caplog.records), "said so")
     kept_back.release()
 
@@ -214,7 +216,7 @@ def test_a_candidate_whose_question_is_not_answered_resigns_all_the_same(
     asked = time.monotonic()
     candidate.election.resign()
     candidate.join()
-    assert time.monotonic() - asked < 2.5  # far less than the driver's own time-outs
+    assert time.monotonic() - asked < 5  # less less than the driver's own time-outs
     assert not candidate.script.starts
     kept_back.release()
 
@@ -246,5 +248,5 @@ def test_work_that_blocks_the_loop_keeps_its_lease(enter: Enter, server: LocalSq
         wait_until(lambda: len(requests_of(server, RENEW)) >= 3, "renewed three times")
         renewed.set()
 
-    enter(options=BRIEF, on_started=work)
+    enter(options=KEPT, on_started=work)
     assert renewed.wait(20)

@@ -8,6 +8,7 @@ be collected in the thread of the stand-in, which would then wait for itself.
 from __future__ import annotations
 
 import asyncio
+import functools
 import statistics
 import sys
 import threading
@@ -15,6 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, closing, suppress
+from typing import NamedTuple
 
 from sqllease import AsyncSqlLease, LeaseLost, LeaseOptions, SqlLease, schema
 from sqllease.testing import LocalSqlServer
@@ -48,71 +50,85 @@ class Link:
         return (expires.ticks - now) / TICKS_PER_SECOND
 
 
-def silent_blocking(link: Link, duration: float) -> float:
-    """The link falls silent right after a renewal. Seconds from the moment at which the work hears of the loss to the
-    row's expiry; negative: too late.
-    """
-    left: list[float] = []
-    lease = SqlLease("job", link.dsn, options=LeaseOptions(duration=duration))
+class Told(NamedTuple):
+    """When the work heard of a loss, in seconds."""
+
+    before_expiry: float
+    """From that moment to the row's expiry; negative: too late."""
+    last_call: float
+    """What the renewal before the silence took: by so much the server may count from a later moment than the lease."""
+
+
+def silent_blocking(link: Link, options: LeaseOptions) -> Told:
+    """The link falls silent right after a renewal."""
+    told: list[Told] = []
+    lease = SqlLease("job", link.dsn, options=options)
     with closing(lease), suppress(LeaseLost), lease.hold() as held:
-        held.ensure(duration)
+        asked = time.monotonic()
+        held.ensure(options.duration)
+        last_call = time.monotonic() - asked
         link.falls_silent()
-        assert held.lost.wait(2 * duration)
-        left.append(link.until_expiry("job"))
-    return left[0]
+        assert held.lost.wait(2 * options.duration)
+        told.append(Told(link.until_expiry("job"), last_call))
+    return told[0]
 
 
-def silent_awaiting(link: Link, duration: float) -> float:
+def silent_awaiting(link: Link, options: LeaseOptions) -> Told:
     """The same under asyncio, where the work awaits the loss."""
-    left: list[float] = []
+    told: list[Told] = []
 
     async def work() -> None:
-        lease = AsyncSqlLease("job", link.dsn, options=LeaseOptions(duration=duration))
+        lease = AsyncSqlLease("job", link.dsn, options=options)
         with suppress(LeaseLost):
             async with aclosing(lease), lease.hold() as held:
-                await held.ensure(duration)
+                asked = time.monotonic()
+                await held.ensure(options.duration)
+                last_call = time.monotonic() - asked
                 link.falls_silent()
-                assert await held.lost.wait(2 * duration)
-                left.append(link.until_expiry("job"))
+                assert await held.lost.wait(2 * options.duration)
+                told.append(Told(link.until_expiry("job"), last_call))
 
     asyncio.run(work())
-    return left[0]
+    return told[0]
 
 
-def silent_busy(link: Link, duration: float) -> float:
+def silent_busy(link: Link, options: LeaseOptions) -> Told:
     """The same under asyncio, with work that never lets the loop go on: it hears of the loss by its callback."""
     heard = threading.Event()
     left: list[float] = []
+    took: list[float] = []
 
     def on_lost() -> None:
         left.append(link.until_expiry("job"))
         heard.set()
 
     async def work() -> None:
-        lease = AsyncSqlLease("job", link.dsn, options=LeaseOptions(duration=duration))
+        lease = AsyncSqlLease("job", link.dsn, options=options)
         with suppress(LeaseLost):
             async with aclosing(lease), lease.hold(on_lost=on_lost) as held:
-                await held.ensure(duration)
+                asked = time.monotonic()
+                await held.ensure(options.duration)
+                took.append(time.monotonic() - asked)
                 link.falls_silent()
-                ends = time.monotonic() + 2 * duration
+                ends = time.monotonic() + 2 * options.duration
                 while not heard.is_set() and time.monotonic() < ends:
                     sum(range(1_000))
 
     asyncio.run(work())
-    return left[0]
+    return Told(left[0], took[0])
 
 
-SILENT: dict[str, Callable[[Link, float], float]] = {
+SILENT: dict[str, Callable[[Link, LeaseOptions], Told]] = {
     "blocking": silent_blocking,
     "awaiting": silent_awaiting,
     "busy": silent_busy,
 }
 
 
-def silent_link(odbc: str, way: str, duration: float) -> float:
+def silent_link(odbc: str, way: str, options: LeaseOptions) -> Told:
     """One run of ``SILENT[way]`` on a stand-in of its own."""
     with LocalSqlServer() as server:
-        return SILENT[way](Link(server, odbc), duration)
+        return SILENT[way](Link(server, odbc), options)
 
 
 def handover_by_release(link: Link, name: str) -> float:
@@ -190,9 +206,11 @@ def handovers(kind: str, odbc: str) -> bool:
 def silences(kind: str, odbc: str, duration: float) -> bool:
     """Twenty of each way; whether the loss was always told before the row expired."""
     in_time = True
+    options = LeaseOptions(duration=duration)
     for way in SILENT:
         at_once = 1 if way == "busy" else 10  # busy work would take the others' time, and the stand-in's
-        left = repeated(lambda number, way=way: silent_link(odbc, way, duration), 20, at_once)  # type: ignore[misc]
+        run = functools.partial(silent_link, odbc, way, options)
+        left = repeated(lambda _, run=run: run().before_expiry, 20, at_once)  # type: ignore[misc]
         report(f"{kind}: {way}, lease of {duration:g} s, lost before its expiry", left, min(left))
         in_time = in_time and min(left) > 0
     return in_time

@@ -118,7 +118,7 @@ class TestEnteringAndLeaving:
     async def test_a_renewal_that_hangs_past_the_deadline_is_given_up(self) -> None:
         from sqllease import SYSTEM_CLOCK
 
-        lease = AsyncScriptedLease(duration=2, clock=SYSTEM_CLOCK)
+        lease = AsyncScriptedLease(duration=4, clock=SYSTEM_CLOCK)
         gate = Gate()
         lease.renews.append(gate)
         with pytest.raises(LeaseLost):

@@ -20,7 +20,8 @@ from tests.lease.support import PATIENCE_S, in_background, wait_until
 
 SLOW = LeaseOptions(duration=400, command_timeout=30)
 """Time-outs so long that what ends earlier has not waited for them."""
-SOON_S = 2.0
+SOON_S = 10.0
+"""Far less than the command time-out, on a busy machine too."""
 
 
 @pytest.fixture
@@ -237,8 +238,7 @@ PROGRAM = """
 
 @pytest.mark.skipif(not hasattr(os, "kill") or sys.platform == "win32", reason="no SIGINT to send")
 @pytest.mark.parametrize("where", ["the main task", "another task", "no loop"])
-def test_by_ctrl_c_frees_the_lease_within_one_poll(bench: Bench, where: str) -> None:
-    """The lease lasts 30 s; who waits polls once a second."""
+def test_by_ctrl_c_frees_the_lease_and_does_not_leave_it_to_expire(bench: Bench, where: str) -> None:
     program = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(PROGRAM), where, bench.dsn()],
         stdout=subprocess.PIPE,
@@ -250,9 +250,7 @@ def test_by_ctrl_c_frees_the_lease_within_one_poll(bench: Bench, where: str) -> 
         assert program.stdout.readline() == "inside\n"
         assert len(bench.rows()) == 1
         program.send_signal(signal.SIGINT)
-        began = time.monotonic()
-        wait_until(lambda: not bench.rows(), "the row is gone")
-        assert time.monotonic() - began < 1.0
+        wait_until(lambda: not bench.rows(), "the row is gone")  # an expired row would stay
         assert program.stdout.read() == "interrupted\n"
         assert program.wait(PATIENCE_S) == 0
     finally:

@@ -57,7 +57,7 @@ class TestTheOrder:
 
     @pytest.mark.parametrize("clock", [SYSTEM_CLOCK, ManualClock()], ids=["real", "stopped"])
     def test_a_renewal_that_hangs_past_the_deadline_is_given_up_and_nothing_is_sent(self, clock: Clock) -> None:
-        lease = ScriptedLease(duration=2, clock=clock)
+        lease = ScriptedLease(duration=4, clock=clock)
         gate = Gate()
         lease.renews.append(gate)
         with pytest.raises(LeaseLost, match="its time has run out"), lease.hold() as held:

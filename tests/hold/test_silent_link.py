@@ -19,18 +19,23 @@ from .measuring import SILENT, silent_link
 
 pytestmark = pytest.mark.real_time
 
-DURATION_S = 3.0
-MARGIN_S = LeaseOptions(duration=DURATION_S).safety_margin
+OPTIONS = LeaseOptions(duration=6, safety_margin=2)
+"""The margin is wide, so that a machine that stands still for a second changes nothing."""
+
+
+def hears_of_the_loss_when_the_margin_begins(driver: Driver, way: str) -> None:
+    told = silent_link(driver.odbc, way, OPTIONS)
+    assert 0 < told.before_expiry <= OPTIONS.safety_margin + told.last_call
 
 
 @pytest.mark.parametrize("way", SILENT)
-def test_the_loss_is_told_before_the_row_expires_and_not_long_before(ms_driver: Driver, way: str) -> None:
-    assert 0 < silent_link(ms_driver.odbc, way, DURATION_S) < 2 * MARGIN_S
+def test_the_loss_is_told_within_the_margin_before_the_row_expires(ms_driver: Driver, way: str) -> None:
+    hears_of_the_loss_when_the_margin_begins(ms_driver, way)
 
 
 def test_with_freetds_too(driver: Driver) -> None:
     if driver.id == "freetds":
-        assert 0 < silent_link(driver.odbc, "blocking", DURATION_S) < 2 * MARGIN_S
+        hears_of_the_loss_when_the_margin_begins(driver, "blocking")
 
 
 @pytest.mark.skipif(not os.environ.get("SQLLEASE_TEST_FULL"), reason="takes half an hour: set SQLLEASE_TEST_FULL")

@@ -7,7 +7,6 @@ on that statement.
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable
 
 import pytest
@@ -993,8 +992,6 @@ def test_a_seek_among_a_hundred_thousand_rows_touches_one(world: World) -> None:
     images = tuple(RowImage(world.table.id, world.key.key_of(row, ()), row) for row in rows)
     world.database.apply(Commit(world.database.sequence + 1, images, 5000))
     reader = world.begin()
-    began = time.perf_counter()
     for number in range(0, 100_000, 100):
         world.read(reader, READ, f"n{number}")
     assert reader.session.work.rows_read == 1000
-    assert time.perf_counter() - began < 2

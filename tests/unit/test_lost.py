@@ -5,12 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import threading
-import time
 from collections.abc import Iterator
 
 import pytest
 
-from sqllease.lost import LOOK_S, Lost
+from sqllease.lost import Lost
 from sqllease.testing import ManualClock
 from tests.lease.support import PATIENCE_S, at_once, in_background
 
@@ -194,11 +193,9 @@ class TestWaiting:
         assert waiting.result(PATIENCE_S)
 
     def test_it_ends_when_the_clock_says_so_without_any_thread_that_watches(self, watched: Watched) -> None:
-        waiting = in_background(lambda: watched.lost.wait(PATIENCE_S))
+        waiting = in_background(lambda: watched.lost.wait(2 * PATIENCE_S))
         watched.clock.advance(10)
-        began = time.monotonic()
         assert waiting.result(PATIENCE_S)
-        assert time.monotonic() - began < LOOK_S + 0.5
 
     def test_it_ends_with_its_patience(self, watched: Watched) -> None:
         assert not watched.lost.wait(0.01)
