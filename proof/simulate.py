@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import time
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from sqllease.faults import Fault
 from sqllease.options import LeaseOptions, ReplicaOptions
@@ -25,7 +25,7 @@ BOUND_S = OPTIONS.safety_margin + OPTIONS.takeover_grace
 DRIFT = 0.02
 STEP_S = 0.55
 SKEW_S = 0.7
-"""drift over one duration (0.2) + a forward step (0.55) + skew between primaries (0.7) stay below the bound (1.5)."""
+assert DRIFT * OPTIONS.duration + STEP_S + SKEW_S < BOUND_S, "the clocks must stay within what the lease promises"
 QUIET_EVERY_S, QUIET_FOR_S = 300.0, 90.0
 TAKEN_WITHIN_S = OPTIONS.duration + OPTIONS.takeover_grace + 8.0
 
@@ -68,7 +68,6 @@ class Process:
     waiting: int = 0
     paused_until: float = 0.0
     dead: bool = False
-    writes: list[str] = field(default_factory=list)
 
 
 class Run:

@@ -49,7 +49,6 @@ class AppLocks:
         self._connector = Connector(connection)
         self._prefix = prefix
         self._principal = check_identifier("a database principal", principal)
-        self._max_locks = max_locks
         self._login_timeout = (
             PATIENCE.login_timeout if login_timeout is None else whole_seconds("login_timeout", login_timeout)
         )

@@ -42,11 +42,6 @@ def _read(connection_string: str) -> list[tuple[str, str]]:
     return pairs
 
 
-def braced(value: str) -> str:
-    """The value as it may stand in a connection string, whatever it holds."""
-    return "{" + value.replace("}", "}}") + "}"
-
-
 def with_default(connection_string: str, key: str, value: str) -> str:
     """The string with ``key=value`` added, unless it has the key already: the user's own value wins."""
     if any(name == key.lower() for name, _ in parse(connection_string)):

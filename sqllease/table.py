@@ -50,7 +50,6 @@ class LeaseTable:
         self._table = TableName(schema, table)
         self._login_timeout = None if login_timeout is None else whole_seconds("login_timeout", login_timeout)
         self._connector = Connector(connection)
-        self._max_connections = max_connections
         self._statements = Statements(self._table)
         self._sweep = SweepTimer()
         if replica is not None and not isinstance(replica, ReplicaOptions):

@@ -6,18 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sqllease.odbc import braced, parse, scrub, secrets, with_default
+from sqllease.odbc import parse, scrub, secrets, with_default
 
 PASSWORDS = ["p;w", "{x", "x}", "}{;", " lead", "trail ", "a=b", "p%40", "", "a}}b", "}", "{a}", ";PWD=x", "\N{LOCK}"]
+
+
+def braced(value: str) -> str:
+    """By the same page: in braces all stands for itself, but a closing brace, which is doubled."""
+    return "{" + value.replace("}", "}}") + "}"
 
 
 @pytest.mark.parametrize("password", PASSWORDS)
 def test_a_braced_password_is_read_back_exactly(password: str) -> None:
     assert parse(f"SERVER=db;PWD={braced(password)};UID=sa") == [("server", "db"), ("pwd", password), ("uid", "sa")]
-
-
-def test_a_closing_brace_is_doubled_once() -> None:
-    assert braced("a}b") == "{a}}b}"
 
 
 KEYS = st.from_regex(r"[A-Za-z][A-Za-z0-9_ ]{0,10}[A-Za-z0-9]", fullmatch=True)
