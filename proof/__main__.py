@@ -8,7 +8,7 @@ import sys
 from .faults import faults
 from .fence_transfers import fence
 from .mutants import mutants
-from .simulate import simulate
+from .simulate import BROKEN, PLANS, STEPS_A_SEED, replay, simulate
 from .stress import stress
 
 
@@ -18,10 +18,13 @@ def main(arguments: list[str] | None = None) -> int:
     proofs = parser.add_subparsers(required=True, dest="proof", metavar="PROOF")
     proofs.add_parser("faults", help="every fault of the wire at every verb, as a table")
     simulation = proofs.add_parser("simulate", help="seeded schedules of contenders, network, failovers and clocks")
-    simulation.add_argument("--steps", type=int, default=1_000_000, help="steps in all (default: %(default)s)")
-    simulation.add_argument("--seed", type=int, default=1, help="first seed (default: %(default)s)")
+    simulation.add_argument("--seeds", type=int, default=1_000, help="how many (default: %(default)s)")
     simulation.add_argument(
-        "--seeds", type=int, default=1_002, help="how many seeds share the steps (default: %(default)s)"
+        "--steps", type=int, help=f"shared by the seeds; with --seed, for it alone (default: {STEPS_A_SEED} a seed)"
+    )
+    simulation.add_argument("--seed", type=int, help="replay this one instead")
+    simulation.add_argument(
+        "--plan", choices=[*PLANS, *BROKEN], help="what the replay is made of (default: that of its number)"
     )
     transfers = proofs.add_parser("fence", help="transfers under the fence, and without it")
     transfers.add_argument("--transfers", type=int, default=1_000, help="how many (default: %(default)s)")
@@ -42,8 +45,10 @@ def main(arguments: list[str] | None = None) -> int:
         good = stress(chosen.processes, chosen.seconds, broken=chosen.broken, seed=chosen.seed)
     elif chosen.proof == "mutants":
         good = mutants(chosen.names)
+    elif chosen.seed is not None:
+        good = replay(chosen.seed, chosen.steps or STEPS_A_SEED, chosen.plan)
     else:
-        good = simulate(chosen.steps, chosen.seed, chosen.seeds)
+        good = simulate(chosen.steps or chosen.seeds * STEPS_A_SEED, chosen.seeds)
     return 0 if good else 1
 
 

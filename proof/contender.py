@@ -1,11 +1,12 @@
-"""One contender of the simulation: the real calls and beliefs of the library, with generators in the place of a shell.
+"""One contender of the simulation: the real calls, beliefs, holds and elections, with a generator for the shell.
 
-What it sends, what an answer means, when to renew and whether to believe is the library's own code; only the waiting
-is simulated.
+What it sends, what an answer means, when to ask or renew, whether to believe, and how a hold is left is the library's
+own code; only the waiting is simulated.
 """
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Generator
 from contextlib import suppress
@@ -14,13 +15,16 @@ from typing import Any
 
 from sqllease.base import LeaseBase, ReplicaMemory, SweepTimer
 from sqllease.calls import Acquire, Call, Find, Release, Renew
+from sqllease.candidacy import Candidacy, ElectionState, Event, Order
 from sqllease.clock import Clock
 from sqllease.errors import LeaseError
 from sqllease.faults import Fault, Kind, Retry
 from sqllease.grants import Verdict
+from sqllease.hold import HoldBase, Terms
+from sqllease.leaving import Leaving
 from sqllease.names import TableName
 from sqllease.options import LeaseOptions, ReplicaOptions
-from sqllease.pacing import Pace, jittered, next_try
+from sqllease.pacing import Pace
 from sqllease.replica import Confirmation
 from sqllease.statements import Statements
 
@@ -28,6 +32,8 @@ NAME = "simulated"
 UNANSWERED = Fault(Kind.MOVED, text="no answer", sent=True)
 _STATEMENTS = Statements(TableName())
 _POLL_S = 0.5
+_DRAIN_S = 6.0
+_TICK_S = 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +62,66 @@ class Rules:
     held_before_release: bool = True
 
 
+class Term:
+    """One term of a leader: what happens next, by the library's hold, pace and candidacy."""
+
+    def __init__(self, candidacy: Candidacy, hold: HoldBase, now: float, chance: random.Random) -> None:
+        self._candidacy, self.hold, self._random = candidacy, hold, chance
+        pace = hold._terms.pace
+        assert pace is not None
+        self._pace: Pace = pace
+        self._failures = 0
+        self.renewed(now)
+        ends = now + chance.expovariate(1 / 15)
+        resigns = chance.random() < 0.3
+        self._resigns_at, self._returns_at = (ends, math.inf) if resigns else (math.inf, ends)
+
+    def news(self, now: float) -> Order:
+        """What has to be done about what has happened by now."""
+        candidacy = self._candidacy
+        if candidacy.state in (ElectionState.LEADING, ElectionState.DRAINING) and self.hold.lost.is_set():
+            return self._on(Event.LOST, now)
+        if now >= self._returns_at:
+            return self._on(Event.RETURNED, now)
+        if now >= self._resigns_at:
+            self._resigns_at = math.inf
+            return self._on(Event.RESIGN, now)
+        due = candidacy.due(now)
+        return Order.NOTHING if due is None else self._on(due, now)
+
+    def _on(self, event: Event, now: float) -> Order:
+        order = self._candidacy.on(event, now)
+        if order is Order.TELL:  # the work hears of it, and returns some time later
+            self._returns_at = min(self._returns_at, now + self._random.expovariate(1 / 2))
+        return order
+
+    def renewal_due(self, now: float) -> bool:
+        """Whether a renewal is due."""
+        return self.hold.may_renew and not self.hold.lost.is_set() and now >= self._renewal_at
+
+    def renewed(self, now: float) -> None:
+        """A renewal was answered True."""
+        self._failures = 0
+        self._renewal_at = now + self._pace.until_renewal(self.hold.remaining)
+
+    def failed(self, now: float) -> None:
+        """Nobody knows what became of a renewal."""
+        self._failures += 1
+        self._renewal_at = now + self._pace.until_retry(self._failures, self.hold.remaining)
+
+    def pause(self, now: float) -> float:
+        """Seconds until something may have to be done."""
+        moments = [self._returns_at - now, self._resigns_at - now, 3.0]
+        alarm = self._candidacy.pause(now)
+        if alarm is not None:
+            moments.append(alarm)
+        if not self.hold.lost.is_set():
+            moments += [self._renewal_at - now, self.hold.remaining]
+        return min(moments)
+
+
 class Contender:
-    """A process that wants the lease again and again, and works while it believes."""
+    """A process that stands for election again and again, and works while it leads."""
 
     def __init__(
         self,
@@ -79,72 +143,97 @@ class Contender:
             sweep=SweepTimer(),
             replica=memory,
         )
-        self._pace = Pace.of(options)
+        self._terms = Terms.of(
+            options,
+            timeout=0,
+            poll_interval=_POLL_S,
+            keep_alive=True,
+            hold_at_least=None,
+            on_lost=None,
+            max_hold=None,
+        )
         self._rules = rules
         self._random = chance
+        self._candidacy = self._anew()
         self.tokens: list[int] = []
-        self.writing: tuple[str, int] | None = None  # a fenced transaction: tenure and its number
+        self.outlived = 0
+
+    @property
+    def asks(self) -> bool:
+        """Whether it tries to acquire at each poll."""
+        return self._candidacy.state in (ElectionState.CANDIDATE, ElectionState.NO_DATABASE)
 
     def live(self) -> Script:
-        """The whole life: asks, works, gives back, and again."""
-        lease = self.lease
-        last = None
-        yield Sleep(self._random.uniform(0, _POLL_S))
+        """The whole life: stands, leads, leaves; and stands again once it has resigned."""
         while True:
-            if not (yield from self._answers(Acquire(lease))):
-                pause = next_try(lease.holder, lease._options.takeover_grace, _POLL_S, None)
-                assert pause is not None
-                yield Sleep(max(0.001, pause))
-                continue
-            # A refresh keeps its tenure and its token; a new tenure has to have a higher one.
-            token = lease.fencing_token
-            if token is not None and lease.tenure != last:
-                last = lease.tenure
-                self.tokens.append(token)
-            yield from self._hold()
-            yield Sleep(jittered(_POLL_S) * self._random.uniform(0.1, 4))
+            candidacy = self._candidacy = self._anew()
+            while not candidacy.over:
+                yield Sleep(max(_TICK_S, candidacy.pause(self._now()) or 0.0))
+                due = candidacy.due(self._now())
+                if due is None or candidacy.on(due, self._now()) is not Order.CAMPAIGN:
+                    continue
+                event = yield from self._campaign()
+                if candidacy.on(event, self._now(), self.lease.holder) is Order.START:
+                    yield from self._lead()
 
-    def _hold(self) -> Script:
-        """As the keep-alive and the hold: renewed, lost, or unknown until the deadline."""
-        lease = self.lease
-        work_until = lease._clock.now() + self._random.expovariate(1 / 15)
-        failures = 0
-        pause = self._pace.until_renewal(lease.remaining)
-        while self._works(work_until):
+    def _anew(self) -> Candidacy:
+        return Candidacy(self.lease.options, _POLL_S, _DRAIN_S, self._now())
+
+    def _now(self) -> float:
+        return self.lease._clock.now()
+
+    def _campaign(self) -> Script:
+        try:
+            won = yield from self._perform(Acquire(self.lease))
+        except LeaseError:
+            return Event.UNANSWERED
+        return Event.WON if won else Event.REFUSED
+
+    def _lead(self) -> Script:
+        """One term, from the hold's begin to its end. Work is fenced writes now and then, also once it has outlived."""
+        term = Term(self._candidacy, HoldBase(self.lease, self._terms), self._now(), self._random)
+        self.tokens.append(term.hold.fencing_token)
+        while True:
+            match term.news(self._now()):
+                case Order.LEAVE:
+                    return (yield from self._leave(term.hold))
+                case Order.ABANDON:
+                    term.hold.lost.set("its work has not returned", told=True)
+                    self.outlived += 1
+                case Order.REPORT:
+                    self.outlived += 1
             if self._random.random() < 0.3:
-                yield from self._write_fenced()
-            yield Sleep(max(0.001, min(pause, work_until - lease._clock.now(), lease.remaining)))
-            if not self._works(work_until):
-                break
-            try:
-                if not (yield from self._perform(Renew(lease))):
-                    return
-            except LeaseError:
-                failures += 1
-                pause = self._pace.until_retry(failures, lease.remaining)
+                yield from self._write_fenced(term.hold)
+            if term.renewal_due(self._now()):
+                yield from self._renew(term)
             else:
-                failures = 0
-                pause = self._pace.until_renewal(lease.remaining)
-        if lease.held:
-            with suppress(LeaseError):
-                yield from self._give_back()
+                yield Sleep(max(_TICK_S, term.pause(self._now())))
 
-    def _works(self, until: float) -> bool:
-        return self.lease.held and self.lease._clock.now() < until
+    def _renew(self, term: Term) -> Script:
+        """As the keep-alive: renewed, lost, or unknown."""
+        try:
+            if (yield from self._perform(Renew(self.lease))):
+                term.renewed(self._now())
+            else:
+                term.hold.lost.set("a renewal found it gone, expired or taken", told=True)
+        except LeaseError:
+            term.failed(self._now())
 
-    def _write_fenced(self) -> Script:
+    def _leave(self, hold: HoldBase) -> Script:
+        leaving = Leaving(hold)
+        patience = leaving.stopped(in_time=True)
+        if patience is not None:
+            try:
+                leaving.released((yield from self._give_back(patience)))
+            except LeaseError as error:
+                leaving.failed(error)
+        leaving.end()
+
+    def _write_fenced(self, hold: HoldBase) -> Script:
         """A transaction of the caller: fence, then commit."""
-        tenure = self.lease.tenure
-        if tenure is None:
-            return
+        tenure = hold._stake.began
         if (yield Send("fence", (self.lease.owner_id, tenure))) is True:
             yield Send("commit", (tenure,))
-
-    def _answers(self, call: Call) -> Script:
-        try:
-            return (yield from self._perform(call))
-        except LeaseError:
-            return False
 
     def _perform(self, call: Call) -> Script:
         verdict: Verdict = yield from self._ask(call)
@@ -163,15 +252,13 @@ class Contender:
         release = Release(lease, budget=budget)
         if not self._rules.held_before_release:
             lease._belief = before
-        released = yield from self._perform(release)
+        done = yield from self._perform(release)
         if not self._rules.held_before_release:
             lease._belief = lease._belief.ended()
-        if released:
-            return True
         find = Find(lease, budget=budget)
-        if not lease._belief.in_doubt or not (yield from self._perform(find)):
-            return False
-        return (yield from self._perform(Release(lease, find.began, budget=budget)))
+        if not done and lease._belief.in_doubt and (yield from self._perform(find)):
+            done = yield from self._perform(Release(lease, find.began, budget=budget))
+        return done or (None if release.repeated else False)
 
     def _confirm(self, confirmation: Confirmation) -> Script:
         while (pause := confirmation.pause()) is not None:

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import random
 import time
+from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqllease.faults import Fault
 from sqllease.options import LeaseOptions, ReplicaOptions
 
 from . import quiet
 from .contender import NAME, UNANSWERED, Contender, Rules, Script, Send, Sleep
-from .model import Table
+from .model import Table, text
 from .network import CALM, Network, Weather, World
 
 OPTIONS = LeaseOptions(duration=10, takeover_grace=0.5, safety_margin=1.0, command_timeout=1, sweep_limit=0)
@@ -26,9 +27,12 @@ DRIFT = 0.02
 STEP_S = 0.55
 SKEW_S = 0.7
 assert DRIFT * OPTIONS.duration + STEP_S + SKEW_S < BOUND_S, "the clocks must stay within what the lease promises"
-QUIET_EVERY_S, QUIET_FOR_S = 300.0, 90.0
-TAKEN_WITHIN_S = OPTIONS.duration + OPTIONS.takeover_grace + 8.0
-
+BACK_S = 2.0
+"""The servers' clocks may be set back by so much: a row then lasts longer."""
+STORM_S, CALM_S = 60.0, 60.0
+TAKEN_WITHIN_S = Weather().slowest + OPTIONS.duration + OPTIONS.takeover_grace + BACK_S + 8.0
+"""In calm: the last message of the storm has arrived, the row that it made has expired, and who polls has asked."""
+STEPS_A_SEED = 5_000
 
 ALL_RULES = Rules()
 
@@ -82,7 +86,9 @@ class Run:
         self._born = 0
         self._committed: list[tuple[str, str]] = []
         self._tokens: list[tuple[str, int]] = []
-        self._idle_since: float | None = None
+        self._free_since: float | None = None
+        self._gone: set[tuple[str, str]] = set()
+        self.seen: Counter[str] = Counter()
         for _ in range(plan.contenders):
             self._start()
         self._plan_weather()
@@ -148,7 +154,11 @@ class Run:
             case "renew":
                 return [table.renew(message.parameters, now)]
             case "release":
-                return [table.release(message.parameters, now)]
+                answer = table.release(message.parameters, now)
+                if answer[1] is not None:
+                    self._gone.add((answer[2], message.parameters[2]))
+                    self.seen["releases"] += 1
+                return [answer]
             case "find":
                 return table.get(message.parameters, now)
             case "look":
@@ -156,6 +166,7 @@ class Run:
             case "fence":
                 owner, tenure = message.parameters
                 passed = table.fence(owner, tenure, session)
+                self.seen["fences passed" if passed else "fences refused"] += 1
                 if passed:
                     # A client that does not come back: its link is cut, its transaction rolled back.
                     self.world.after(3.0, lambda: table.unlock(session))
@@ -182,9 +193,10 @@ class Run:
         chance, world = self.world.random, self.world
 
         def pause() -> None:
-            process = chance.choice(self._processes)
-            process.paused_until = world.now + chance.expovariate(1 / 6)
-            world.note(f"{process.contender.lease.owner_id} is paused")
+            if self.network.weather is not CALM:
+                process = chance.choice(self._processes)
+                process.paused_until = world.now + chance.expovariate(1 / 6)
+                self._note("pauses", f"{process.contender.lease.owner_id} is paused")
             world.after(chance.expovariate(1 / 25), pause)
 
         def crash() -> None:
@@ -193,19 +205,23 @@ class Run:
                 process.dead = True
                 self._processes.remove(process)
                 self.table.unlock(id(process))
-                world.note(f"{process.contender.lease.owner_id} has crashed")
+                self._note("crashes", f"{process.contender.lease.owner_id} has crashed")
                 self._start()
             world.after(chance.expovariate(1 / 120), crash)
 
         def step_clock() -> None:
-            self._shift(chance.uniform(-2.0, OPTIONS.duration if self.plan.beyond else STEP_S))
+            self._shift(chance.uniform(-BACK_S, OPTIONS.duration if self.plan.beyond else STEP_S))
             world.after(OPTIONS.duration + 2 + chance.expovariate(1 / 60), step_clock)
 
         def fail_over() -> None:
             if self.network.weather is not CALM:
                 self.table.fail_over(lose_tail=self.plan.lossy)
-                world.note(f"failover to {self.table.primary.name}, clock {self.table.primary.offset:+.2f} s")
-            world.after(OPTIONS.duration + 2 + chance.expovariate(1 / 90), fail_over)
+                if self.plan.lossy:
+                    self._gone.clear()  # what was lost may have been a release
+                self._note(
+                    "failovers", f"failover to {self.table.primary.name}, clock {self.table.primary.offset:+.2f} s"
+                )
+            world.after(OPTIONS.duration + 2 + chance.expovariate(1 / 40), fail_over)
 
         def apply() -> None:
             self.table.apply_one()
@@ -213,27 +229,32 @@ class Run:
 
         def quiet() -> None:
             self.network.weather = CALM
-            self._idle_since = world.now
-            world.after(QUIET_FOR_S, storm)
+            self._free_since = world.now
+            self._note("calms", "calm")
+            world.after(CALM_S, storm)
 
         def storm() -> None:
             self.network.weather = Weather()
-            self._idle_since = None
-            world.after(QUIET_EVERY_S, quiet)
+            self._free_since = None
+            world.after(STORM_S, quiet)
 
         self.table.secondary.offset = chance.uniform(-SKEW_S, SKEW_S) / 2
-        world.after(QUIET_EVERY_S, quiet)
+        world.after(chance.uniform(0.5, 2) * STORM_S, quiet)
         world.after(chance.uniform(5, 30), pause)
-        world.after(chance.uniform(30, 90), crash)
-        world.after(chance.uniform(30, 60), step_clock)
-        world.after(chance.uniform(40, 80), fail_over)
+        world.after(chance.uniform(5, 60), crash)
+        world.after(chance.uniform(5, 40), step_clock)
+        world.after(chance.uniform(5, 40), fail_over)
         world.after(0.1, apply)
 
     def _shift(self, step: float) -> None:
         """One clock for both servers steps: their skew stays, and the step is seen once."""
         self.table.primary.offset += step
         self.table.secondary.offset += step
-        self.world.note(f"the servers' clocks step by {step:+.2f} s")
+        self._note("clock steps", f"the servers' clocks step by {step:+.2f} s")
+
+    def _note(self, kind: str, what: str) -> None:
+        self.seen[kind] += 1
+        self.world.note(what)
 
     # --- what must hold -----------------------------------------------------------------------------------------
 
@@ -248,11 +269,18 @@ class Run:
                 if self._tokens and token <= self._tokens[-1][1]:
                     raise Violation(f"token {token} does not rise above {self._tokens[-1][1]}")
                 self._tokens.append((process.contender.lease.owner_id, token))
-        if self._idle_since is not None:
-            if holders:
-                self._idle_since = self.world.now
-            elif self.world.now - self._idle_since > TAKEN_WITHIN_S + 3 * OPTIONS.duration:
-                raise Violation(f"nobody has taken the lease for {self.world.now - self._idle_since:.0f} s of calm")
+                self.seen["tenures"] += 1
+        row = self.table.primary.row
+        if row is not None and (row.owner, text(row.acquired)) in self._gone:
+            raise Violation(f"the tenure of {row.owner} is back, which was released")
+        if self._free_since is not None:
+            if holders or not any(self._asks(process) for process in self._processes):
+                self._free_since = self.world.now
+            elif self.world.now - self._free_since > TAKEN_WITHIN_S:
+                raise Violation(f"nobody has taken the lease in {TAKEN_WITHIN_S:g} s of calm")
+
+    def _asks(self, process: Process) -> bool:
+        return process.contender.asks and process.paused_until <= self.world.now
 
     def _shown(self, message: Send, answer: object) -> str:
         if isinstance(answer, list) and answer and isinstance(answer[0], tuple) and len(answer[0]) == 14:
@@ -265,32 +293,21 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of one seed."""
+    """What came of one seed. seen: how often what happened."""
 
     seed: int
     steps: int
+    seen: Counter[str] = field(default_factory=Counter, compare=False)
     violation: str | None = None
     history: tuple[tuple[float, str], ...] = ()
-
-
-def run_seed(seed: int, steps: int, plan: Plan) -> Result:
-    """One run; the same for the same arguments."""
-    random.seed(seed)  # the library's own jitter
-    run = Run(seed, plan)
-    try:
-        with quiet():
-            run.steps(steps)
-    except Violation as violation:
-        return Result(seed, run.world.steps, str(violation), tuple(run.world.history[-60:]))
-    return Result(seed, run.world.steps)
 
 
 PLANS = {
     "lossless failovers": Plan(),
     "two contenders": Plan(contenders=2),
-    "lossy failovers, confirmed by the replica": Plan(confirm=True, lossy=True),
+    "lossy failovers, confirmed": Plan(confirm=True, lossy=True),
 }
-"""Within the bound: none may show a violation."""
+"""Within the bound: none may show a violation. A seed has the plan of its number."""
 
 BROKEN = {
     "clocks beyond the bound": Plan(beyond=True),
@@ -301,52 +318,90 @@ BROKEN = {
 """Each must show one."""
 
 
-def _job(job: tuple[int, int, Plan]) -> Result:
-    return run_seed(*job)
+def plan_of(seed: int) -> str:
+    """The name of the plan within the bound that this seed has."""
+    return tuple(PLANS)[seed % len(PLANS)]
 
 
-def simulate(steps: int, first_seed: int, seeds: int, processes: int = 2) -> bool:
+def run_seed(seed: int, steps: int, plan: str) -> Result:
+    """One run; the same for the same arguments."""
+    random.seed(seed)  # the library's own jitter
+    run = Run(seed, (PLANS | BROKEN)[plan])
+    violation: str | None = None
+    history: list[tuple[float, str]] = []
+    try:
+        with quiet():
+            run.steps(steps)
+    except Violation as found:
+        violation, history = str(found), run.world.history[-60:]
+    run.seen["outlived"] = sum(process.contender.outlived for process in run._processes)
+    return Result(seed, run.world.steps, run.seen, violation, tuple(history))
+
+
+def _job(job: tuple[int, int]) -> Result:
+    seed, steps = job
+    return run_seed(seed, steps, plan_of(seed))
+
+
+def simulate(steps: int, seeds: int, processes: int = 2) -> bool:
     """All plans within the bound, then each broken one until it shows a violation. Prints a report; True when all is
     well.
     """
     began = time.monotonic()
-    plans = list(PLANS.items())
-    each = max(1, steps // seeds)
-    jobs = [(first_seed + index, each, plans[index % len(plans)][1]) for index in range(seeds)]
+    jobs = [(seed, -(-steps // seeds)) for seed in range(1, seeds + 1)]
+    seen: Counter[str] = Counter()
     done, bad = 0, []
     with ProcessPoolExecutor(processes) as pool:
         for result in pool.map(_job, jobs, chunksize=8):
             done += result.steps
+            seen += result.seen
             if result.violation is not None:
                 bad.append(result)
     seconds = time.monotonic() - began
     print(f"{done:,} steps over {seeds:,} seeds in {seconds:.0f} s: {len(bad)} violations")
+    print(f"in them: {told(seen)}")
     for result in bad[:3]:
-        show(result)
+        show(result, plan_of(result.seed))
     good = not bad
-    for name, plan in BROKEN.items():
-        found = shortest(plan, first_seed)
+    for name in BROKEN:
+        found = shortest(name)
         if found is None:
             print(f"{name}: NOTHING FOUND, so the simulation is blind to it")
             good = False
         else:
             print(f"\n{name}: found, as it should be. The shortest of those found:")
-            show(found)
+            show(found, name)
     return good
 
 
-def shortest(plan: Plan, first_seed: int, tries: int = 60, steps: int = 6_000) -> Result | None:
+def replay(seed: int, steps: int, plan: str | None) -> bool:
+    """One seed once more. Prints what happened in it; True without a violation."""
+    plan = plan or plan_of(seed)
+    result = run_seed(seed, steps, plan)
+    print(f"seed {seed}, plan {plan!r}: {result.steps:,} steps, {told(result.seen)}")
+    if result.violation is not None:
+        show(result, plan)
+    return result.violation is None
+
+
+def told(seen: Counter[str]) -> str:
+    """The counts, for a person."""
+    return ", ".join(f"{count:,} {what}" for what, count in sorted(seen.items()))
+
+
+def shortest(plan: str, tries: int = 60, steps: int = 6_000) -> Result | None:
     """The violation with the fewest steps among some seeds, searched again with ever fewer steps."""
     best: Result | None = None
-    for seed in range(first_seed, first_seed + tries):
+    for seed in range(1, tries + 1):
         result = run_seed(seed, steps if best is None else best.steps - 1, plan)
         if result.violation is not None:
             best = result
     return best
 
 
-def show(result: Result, lines: int = 24) -> None:
-    """The end of a history, for a person."""
+def show(result: Result, plan: str, lines: int = 24) -> None:
+    """The end of a history, for a person, and how to see it again."""
     print(f"  seed {result.seed}, step {result.steps}: {result.violation}")
+    print(f"  again: scripts/proof simulate --seed {result.seed} --steps {result.steps} --plan {plan!r}")
     for at, what in result.history[-lines:]:
         print(f"    {at:9.3f} s  {what}")

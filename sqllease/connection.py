@@ -102,6 +102,7 @@ class Connection:
         # KeyboardInterrupt is raised and lost, unless the encoding is this one, which it decodes in C.
         raw.setdecoding(odbc.SQL_WMETADATA, encoding="utf-16")
         self._cursors: dict[int, pyodbc.Cursor] = {}
+        self._declared: dict[int, tuple[int | None, ...]] = {}
         self._asking: pyodbc.Cursor | None = None
         self._closing = threading.Lock()
         self._broken = False
@@ -118,7 +119,9 @@ class Connection:
         fault = None
         try:
             cursor = self._cursor(command_timeout)
-            cursor.setinputsizes([None if size is None else (_SQL_WVARCHAR, size, 0) for size in statement.sizes])
+            if self._declared.get(command_timeout) != statement.sizes:  # a cursor remembers what it was told
+                cursor.setinputsizes([None if size is None else (_SQL_WVARCHAR, size, 0) for size in statement.sizes])
+                self._declared[command_timeout] = statement.sizes
             self._asking = cursor
             cursor.execute(statement.text, statement.parameters)
             while True:
