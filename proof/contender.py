@@ -157,6 +157,7 @@ class Contender:
         self._candidacy = self._anew()
         self.tokens: list[int] = []
         self.outlived = 0
+        self._transactions = 0
 
     @property
     def asks(self) -> bool:
@@ -230,10 +231,12 @@ class Contender:
         leaving.end()
 
     def _write_fenced(self, hold: HoldBase) -> Script:
-        """A transaction of the caller: fence, then commit."""
+        """A transaction of the caller, on a link of its own: fence, then commit."""
         tenure = hold._stake.began
-        if (yield Send("fence", (self.lease.owner_id, tenure))) is True:
-            yield Send("commit", (tenure,))
+        self._transactions += 1
+        link = f"{self.lease.owner_id}-{self._transactions}"
+        if (yield Send("fence", (link, self.lease.owner_id, tenure))) is True:
+            yield Send("commit", (link, tenure))
 
     def _perform(self, call: Call) -> Script:
         verdict: Verdict = yield from self._ask(call)

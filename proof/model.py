@@ -46,7 +46,7 @@ class Node:
     offset: float = 0.0
     row: Lease | None = None
     counter: int = 0
-    fenced_by: set[int] = field(default_factory=set)
+    fenced_by: set[str] = field(default_factory=set)
 
     def now(self, true_time: float) -> int:
         """The server's clock. It never shows less than a day, so that it can be set back."""
@@ -124,17 +124,17 @@ class Table:
             return ("READ_ONLY", None, None, None, None)
         return ("READ_ONLY", self._name, row.owner, text(row.acquired), row.version)
 
-    def fence(self, owner: str, tenure: str, session: int) -> bool:
-        """The row of this tenure, locked for the session until it commits or goes away."""
+    def fence(self, owner: str, tenure: str, link: str) -> bool:
+        """The row of this tenure, locked for the transaction on this link until it commits or the link is cut."""
         row = self.primary.row
         if row is None or row.owner != owner or row.acquired != ticks(tenure):
             return False
-        self.primary.fenced_by.add(session)
+        self.primary.fenced_by.add(link)
         return True
 
-    def unlock(self, session: int) -> None:
-        """The session's transaction has ended."""
-        self.primary.fenced_by.discard(session)
+    def unlock(self, link: str) -> None:
+        """The transaction on this link has ended."""
+        self.primary.fenced_by.discard(link)
 
     # --- replication --------------------------------------------------------------------------------------------
 

@@ -115,11 +115,11 @@ class Run:
         """The process goes on with an answer, unless it is dead; a paused one when it wakes."""
         if process.dead:
             return
-        if process.paused_until > self.world.now:
-            self.world.after(process.paused_until - self.world.now, lambda: self._resume(process, answer))
-            return
-        process.waiting += 1
         turn = process.waiting
+        if process.paused_until > self.world.now:
+            self.world.after(process.paused_until - self.world.now, lambda: self._wake(process, turn, answer))
+            return
+        process.waiting = turn = turn + 1
         effect = process.script.send(answer)
         if isinstance(effect, Sleep):
             self.world.after(effect.seconds / process.rate, lambda: self._wake(process, turn, None))
@@ -147,7 +147,6 @@ class Run:
 
     def _execute(self, process: Process, message: Send) -> object:
         table, now = self.table, self.world.now
-        session = id(process)
         match message.verb:
             case "acquire":
                 return [table.acquire(message.parameters, now)]
@@ -164,18 +163,18 @@ class Run:
             case "look":
                 return [table.look(message.parameters, now)]
             case "fence":
-                owner, tenure = message.parameters
-                passed = table.fence(owner, tenure, session)
+                link, owner, tenure = message.parameters
+                passed = table.fence(owner, tenure, link)
                 self.seen["fences passed" if passed else "fences refused"] += 1
                 if passed:
                     # A client that does not come back: its link is cut, its transaction rolled back.
-                    self.world.after(3.0, lambda: table.unlock(session))
+                    self.world.after(3.0, lambda: table.unlock(link))
                 return passed
             case _:
-                (tenure,) = message.parameters
-                if session not in table.primary.fenced_by:
+                link, tenure = message.parameters
+                if link not in table.primary.fenced_by:
                     return False
-                table.unlock(session)
+                table.unlock(link)
                 self._commit(process.contender.lease.owner_id, tenure)
                 return True
 
@@ -204,7 +203,9 @@ class Run:
                 process = chance.choice(self._processes)
                 process.dead = True
                 self._processes.remove(process)
-                self.table.unlock(id(process))
+                for link in [*self.table.primary.fenced_by]:
+                    if link.startswith(f"{process.contender.lease.owner_id}-"):
+                        self.table.unlock(link)
                 self._note("crashes", f"{process.contender.lease.owner_id} has crashed")
                 self._start()
             world.after(chance.expovariate(1 / 120), crash)
