@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from sqllease.connection import Connection, Connector, load_pyodbc
 from sqllease.errors import LeaseError
 from sqllease.faults import Retry
+from sqllease.names import TableName
 from sqllease.odbc import with_default
 from sqllease.statements import Statement
 from sqllease.verification import Check
@@ -30,8 +32,11 @@ _CLOCK = Statement(
     columns=("Microseconds",),
 )
 _REPLICA = Statement(
-    "SELECT CAST(DATABASEPROPERTYEX(DB_NAME(), N'Updateability') AS nvarchar(32)) AS Updateability",
-    columns=("Updateability",),
+    "SELECT CAST(DATABASEPROPERTYEX(DB_NAME(), N'Updateability') AS nvarchar(32)) AS Updateability, "
+    "CAST(SERVERPROPERTY(N'ServerName') AS nvarchar(256)) AS ServerName, DB_NAME() AS DatabaseName, "
+    "OBJECT_ID(?, N'U') AS TableId",
+    sizes=(600,),
+    columns=("Updateability", "ServerName", "DatabaseName", "TableId"),
 )
 
 
@@ -46,7 +51,7 @@ def check_all(source: Source) -> list[Check]:
     except LeaseError as error:
         checks.append(Check("connection", "failure", str(error)))
     if source.replica is not None:
-        checks.append(_check_replica(source.replica))
+        checks.append(_check_replica(source.replica, TableName(source.schema, source.table)))
     return checks
 
 
@@ -99,12 +104,16 @@ def _check_times(connection: Connection) -> list[Check]:
     ]
 
 
-def _check_replica(connection_string: str) -> Check:
+def _check_replica(connection_string: str, table: TableName) -> Check:
+    question = replace(_REPLICA, parameters=(str(table),))
     try:
         with _session(with_default(connection_string, "ApplicationIntent", "ReadOnly")) as (connection, _):
-            rows: Any = connection.ask(_REPLICA, _TIMEOUT_S)
+            ((role, server, database, table_id),) = connection.ask(question, _TIMEOUT_S)
     except LeaseError as error:
         return Check("replica", "failure", str(error))
-    if rows[0][0] == "READ_ONLY":
-        return Check("replica", "ok", "it is a read-only copy")
-    return Check("replica", "failure", f"its database is {rows[0][0]}: this is the primary, which confirms nothing")
+    where = f"database {database!r} on server {server!r}"
+    if role != "READ_ONLY":
+        return Check("replica", "failure", f"{where} is {role}: this is the primary, which confirms nothing")
+    if table_id is None:
+        return Check("replica", "failure", f"{where} is read-only, but has no table {table} that this login may see")
+    return Check("replica", "ok", f"{where} is read-only and has the table: that it is a copy, only you know")

@@ -107,9 +107,9 @@ def show(source: Source, json_wanted: bool, name: str) -> None:
         return
     left = "" if info.expired else f" ({length(info.remaining)} left)"
     for key, value in (
-        ("name", info.name),
+        ("name", printable(info.name)),
         ("state", state(info)),
-        ("last owner" if info.resting else "owner", info.owner_id),
+        ("last owner" if info.resting else "owner", printable(info.owner_id)),
         ("acquired", clock_time(info.acquired_at)),
         ("renewed", clock_time(info.renewed_at)),
         ("expires", clock_time(info.expires_at) + left),

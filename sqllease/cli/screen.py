@@ -29,7 +29,7 @@ _UNCUT = 10_000
 def complain(text: str) -> None:
     """One line on stderr."""
     line = " ".join(text.split())
-    click.echo(f"sqllease: {line}", err=True)
+    click.echo(f"sqllease: {printable(line)}", err=True)
 
 
 @contextmanager
@@ -109,24 +109,25 @@ def length(seconds: float) -> str:
 _STYLES = {"held": "green", "resting": "yellow", "expired": "dim", "ok": "green", "warning": "yellow", "failure": "red"}
 
 
-_FIXED = 7 + 14 + 10 + 5 * 2
+_FIXED = 7 + 14 + 11 + 5 * 2
 """Columns for state, since, time left, and the blanks between all six."""
 
 
 def lease_table(leases: Sequence[LeaseInfo], width: int = _UNCUT) -> Table:
     """One line a lease; where the width does not do, names and owners go on in the next line."""
+    from rich.cells import cell_len
     from rich.table import Table
     from rich.text import Text
 
-    texts = [(info.name, info.owner_id, printable(info.metadata or "")) for info in leases]
-    needs = [max(map(len, column)) for column in zip(("NAME", "OWNER", "METADATA"), *texts, strict=True)]
+    texts = [tuple(map(printable, (info.name, info.owner_id, info.metadata or ""))) for info in leases]
+    needs = [max(map(cell_len, column)) for column in zip(("NAME", "OWNER", "METADATA"), *texts, strict=True)]
     name, owner, metadata = _share(max(30, width - _FIXED), needs)
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column("NAME", overflow="fold", width=name)
     table.add_column("STATE", no_wrap=True, width=7)
     table.add_column("OWNER", overflow="fold", width=owner)
     table.add_column("SINCE (UTC)", no_wrap=True, width=14)
-    table.add_column("LEFT", no_wrap=True, justify="right", width=10)
+    table.add_column("LEFT", no_wrap=True, justify="right", width=11)
     table.add_column("METADATA", overflow="ellipsis", no_wrap=True, width=metadata)
     for info, (name_text, owner_text, metadata_text) in zip(leases, texts, strict=True):
         kind = state(info)

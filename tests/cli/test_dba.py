@@ -89,8 +89,18 @@ def test_verify_tells_a_replica_from_a_primary(ms_driver: Driver) -> None:
         server.read_only_routing = False
         bad = Inside(primary)("verify", "--json", "--replica", primary)
     assert (good.code, bad.code) == (0, 1)
-    assert json.loads(good.out)[-1] == {"name": "replica", "status": "ok", "text": "it is a read-only copy"}
+    (told,) = (check for check in json.loads(good.out) if check["name"] == "replica")
+    assert told["status"] == "ok"
+    assert "is read-only and has the table" in told["text"]
     assert json.loads(bad.out)[-1]["status"] == "failure"
+
+
+def test_verify_refuses_a_read_only_database_without_the_table(desk: Desk, ms_driver: Driver) -> None:
+    with LocalSqlServer(replica=True) as unrelated:
+        stranger = unrelated.replica.connection_string(driver=ms_driver.odbc)
+        ended = Inside(desk.connection)("verify", "--json", "--replica", stranger)
+    assert ended.code == 1
+    assert "is read-only, but has no table [lease].[Leases]" in json.loads(ended.out)[-1]["text"]
 
 
 def test_verify_tells_how_far_the_clocks_are_apart(own_desk: Desk) -> None:

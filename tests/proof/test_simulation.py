@@ -20,7 +20,7 @@ def test_within_the_bound_no_invariant_is_violated(plan: str) -> None:
     assert [result.violation for result in results if result.violation] == []
     assert {result.steps for result in results} == {STEPS_A_SEED}
     seen = sum((result.seen for result in results), Counter[str]())
-    assert min(seen[what] for what in ("failovers", "crashes", "calms", "outlived", "fences refused")) >= 3
+    assert min(seen[what] for what in ("failovers", "crashes", "calms", "outlived", "fences refused")) > 0
 
 
 @pytest.mark.parametrize("plan", BROKEN)

@@ -9,6 +9,7 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
+from sqllease.odbc import parse, with_default
 from sqllease.testing.drivers import find_driver
 
 from .failover import play
@@ -40,7 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
     with ExitStack() as stage:
         if real:
             print("on the real server that is named in the environment\n")
-            connection_string = real
+            connection_string = _with_driver(real, driver)
         else:
             if driver is None:
                 parser.error("no ODBC driver for SQL Server is found: install one, or name it with --driver")
@@ -58,6 +59,13 @@ def main(arguments: list[str] | None = None) -> int:
     if not real and driver is not None:
         good = second_act(driver, chosen.timeline) and good
     return 0 if good else 1
+
+
+def _with_driver(connection_string: str, driver: str | None) -> str:
+    """The string as it is, where it names a driver or a data source that does; else with this one."""
+    if driver is None or any(key in ("driver", "dsn", "filedsn") for key, _ in parse(connection_string)):
+        return connection_string
+    return with_default(connection_string, "DRIVER", driver)
 
 
 def second_act(driver: str, picture: str | None) -> bool:
