@@ -66,7 +66,7 @@ class LeaseBase:
         self._present_options = options  # those of the hold that is entered, if any
         self._claim: weakref.ref[object] | None = None  # of the hold that is entered, or about to be
         self._claiming = threading.Lock()
-        self._era = 0  # rises when the tenure is forsaken: calls of an earlier era change nothing
+        self._era = 0  # rises when the tenure is forsaken or ended: calls of an earlier era change nothing
         self._clock = clock
         self._statements = statements
         self._sweep = sweep
@@ -189,6 +189,13 @@ class LeaseBase:
         self._era += 1
         self._belief = self._belief.forsaken()
         return tenure.deadline
+
+    def _end_tenure(self) -> None:
+        """The tenure is being given back, or left to expire: no answer in flight makes it believed in again, and the
+        next acquire begins another.
+        """
+        self._era += 1  # before the belief: see _believe
+        self._belief = self._belief.ended().doubtful()
 
     def _refuse_when_claimed(self) -> None:
         """Raises LeaseInUse for a raw verb while a hold is entered: the hold alone decides about its tenure."""

@@ -286,7 +286,7 @@ class Release(Call):
         self.repeated = False
         self._another = lease._belief.in_doubt  # an unanswered acquire may have begun another tenure than this one
         if self._tenure is not None:
-            lease._belief = lease._belief.ended().doubtful()
+            lease._end_tenure()
 
     @property
     def void(self) -> bool:

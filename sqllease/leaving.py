@@ -70,7 +70,7 @@ class Leaving:
             return hold._loss()
         if lease._belief.tenure is not None:
             # Not given back: a row of ours may be left, and the next tenure is not to go on with this one.
-            lease._belief = lease._belief.ended().doubtful()
+            lease._end_tenure()
         unclaim(lease)
         return self._trouble if hold.lost.over() else hold._loss()
 

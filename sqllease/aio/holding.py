@@ -201,7 +201,10 @@ class _Block:
         cancel = None
         try:
             if leaving.here:
-                cancel = await _see_through(asyncio.ensure_future(self._give_back(leaving)))
+                giving_back = asyncio.ensure_future(self._give_back(leaving))
+                cancel = await _see_through(giving_back)
+                if not giving_back.done():
+                    leaving.stopped(in_time=True)  # decides now, before the end below, what is still to be sent
         finally:
             trouble = leaving.end()
         if cancel is not None and not isinstance(error, asyncio.CancelledError):

@@ -15,8 +15,11 @@ from pathlib import Path
 import pytest
 
 from sqllease import AsyncLeaseStore, AsyncSqlLease, LeaseOptions
+from sqllease.aio.holding import AsyncHoldable
 from tests.lease.bench import ACQUIRE, RELEASE, RENEW, Bench
 from tests.lease.support import PATIENCE_S, in_background, wait_until
+
+from .scripted import AsyncScriptedLease, Gate, library_threads
 
 SLOW = LeaseOptions(duration=400, command_timeout=30)
 """Time-outs so long that what ends earlier has not waited for them."""
@@ -47,11 +50,11 @@ async def no_rows(bench: Bench) -> None:
 class Body:
     """A task that holds the lease until it is cancelled, or the test lets it go."""
 
-    def __init__(self, lease: AsyncSqlLease) -> None:
+    def __init__(self, lease: AsyncHoldable) -> None:
         self.inside, self.go_on = asyncio.Event(), asyncio.Event()
         self.task = asyncio.create_task(self._work(lease))
 
-    async def _work(self, lease: AsyncSqlLease) -> None:
+    async def _work(self, lease: AsyncHoldable) -> None:
         async with lease.hold():
             self.inside.set()
             await self.go_on.wait()
@@ -134,6 +137,28 @@ async def test_of_a_release_that_hangs_ends_the_task_all_the_same(
     body.task.cancel()
     assert await cancelled(body.task) < SOON_S
     await no_rows(bench)
+
+
+async def test_twice_while_a_renewal_hangs_sends_the_release_and_ends_the_tenure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from sqllease.aio import holding
+
+    monkeypatch.setattr(holding, "RELEASE_PATIENCE_S", 0.1)
+    lease, gate = AsyncScriptedLease(), Gate()
+    lease.renews.append(gate)
+    body = Body(lease)
+    await body.inside.wait()
+    lease.clock.advance(10)
+    await asyncio.to_thread(gate.reached)
+    body.task.cancel()
+    await asyncio.sleep(0)
+    body.task.cancel()
+    await cancelled(body.task)
+    await asyncio.to_thread(lease.wait_for, "acquire", "renew", "release behind")
+    gate.open()
+    await asyncio.to_thread(wait_until, lambda: not library_threads(), "the renewal has been answered")
+    assert not lease.held
 
 
 async def test_while_waiting_leaves_nothing_behind(bench: Bench, store: AsyncLeaseStore, lease: AsyncSqlLease) -> None:

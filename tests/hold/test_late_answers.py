@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sqllease import AsyncLeaseStore, LeaseLost, ReplicaOptions, SqlLease
-from sqllease.calls import Renew
+from sqllease.calls import Release, Renew
 from sqllease.replica import Sight
 from sqllease.tenure import Belief
 from tests.lease.bench import RELEASE, RENEW, Bench
@@ -134,6 +134,15 @@ class TestAtTheReplica:
         confirmation._sight = sight
         assert not confirmation.verdict().value
         assert lease._belief == forsaken
+
+    def test_nor_does_it_once_the_tenure_is_being_given_back(self, lease: SqlLease) -> None:
+        confirmation = self.confirmation(lease)
+        tenure = lease._belief.tenure
+        assert tenure is not None
+        Release(lease, tenure.began)  # behind the back of the renewal, as a closing loop has it
+        confirmation._sight = Sight.CONFIRMED
+        assert not confirmation.verdict().value
+        assert not lease.held
 
     def test_without_a_loss_it_counts(self, lease: SqlLease) -> None:
         confirmation = self.confirmation(lease)
