@@ -12,13 +12,15 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from sqllease.connection import Connection, Connector, load_pyodbc
 from sqllease.errors import LeaseConfigurationError
 from sqllease.faults import Retry, read_fault
 from sqllease.statements import Statement
+
+from .worker import Worker
 
 if TYPE_CHECKING:
     import pyodbc
@@ -38,11 +40,9 @@ be undone; and FreeTDS has no guard around a cancel in the moment when a stateme
 class AsyncConnection:
     """An open connection and its thread. Given to one task at a time by its store; bound to no loop."""
 
-    def __init__(
-        self, connection: Connection, thread: ThreadPoolExecutor, connector: Connector, login_timeout: int
-    ) -> None:
+    def __init__(self, connection: Connection, worker: Worker, connector: Connector, login_timeout: int) -> None:
         self._inner = connection
-        self._thread = thread
+        self._worker = worker
         self._connector, self._login_timeout = connector, login_timeout
         self._abandoned = False
 
@@ -51,15 +51,15 @@ class AsyncConnection:
         """A new connection on a new thread. Raises Retry with the fault. A cancelled open is closed as soon as it is
         there.
         """
-        thread = ThreadPoolExecutor(1, thread_name_prefix="sqllease")
-        opening = asyncio.get_running_loop().create_task(_open(connector, login_timeout, thread))
+        worker = Worker()
+        opening = asyncio.get_running_loop().create_task(_open(connector, login_timeout, worker))
         try:
-            return cls(await asyncio.shield(opening), thread, connector, login_timeout)
+            return cls(await asyncio.shield(opening), worker, connector, login_timeout)
         except asyncio.CancelledError:
-            opening.add_done_callback(lambda done: _forget(done, thread))
+            opening.add_done_callback(lambda done: _forget(done, worker))
             raise
         except BaseException:
-            thread.shutdown(wait=False)
+            worker.end()
             raise
 
     async def ask(self, prepare: Callable[[], Statement], command_timeout: int, too_late: TooLate) -> Rows:
@@ -70,7 +70,7 @@ class AsyncConnection:
         too_late: undoes what nobody waits for any more. It gets the answer, or None where the cancel has swallowed it
         (the statement may well have been executed), and a way to ask.
         """
-        job = self._thread.submit(lambda: self._inner.ask(prepare(), command_timeout))
+        job = self._worker.submit(lambda: self._inner.ask(prepare(), command_timeout))
         try:
             return await asyncio.wrap_future(job)  # a job that runs is not touched when the task is cancelled
         except asyncio.CancelledError:
@@ -81,7 +81,7 @@ class AsyncConnection:
 
     async def do(self, job: Callable[[Connection], T]) -> T:
         """Any other piece of sync work on the connection's thread; it is not stopped in the middle."""
-        return await asyncio.wrap_future(self._thread.submit(job, self._inner))
+        return await asyncio.wrap_future(self._worker.submit(job, self._inner))
 
     @property
     def usable(self) -> bool:
@@ -100,9 +100,8 @@ class AsyncConnection:
             self._close()
 
     def _close(self) -> None:
-        with contextlib.suppress(RuntimeError):
-            self._thread.submit(self._inner.drop)
-        self._thread.shutdown(wait=False)
+        self._worker.submit(self._inner.drop)
+        self._worker.end()
 
     def _follow(self, job: Future[Rows], command_timeout: int, too_late: TooLate) -> None:
         rows = None
@@ -151,9 +150,9 @@ async def wait_a_moment(job: Future[None]) -> None:
         await asyncio.wait_for(asyncio.wrap_future(job), CANCEL_PATIENCE_S)
 
 
-async def _open(connector: Connector, login_timeout: int, thread: ThreadPoolExecutor) -> Connection:
+async def _open(connector: Connector, login_timeout: int, worker: Worker) -> Connection:
     if connector.string is None:
-        raw = await asyncio.wrap_future(thread.submit(connector.open, login_timeout))
+        raw = await asyncio.wrap_future(worker.submit(connector.open, login_timeout))
         return Connection(raw, connector.hidden)
     try:
         import aioodbc
@@ -169,7 +168,7 @@ async def _open(connector: Connector, login_timeout: int, thread: ThreadPoolExec
     error = load_pyodbc().Error
     try:
         keeper = await aioodbc.connect(
-            dsn=connector.string, autocommit=True, timeout=login_timeout, executor=thread, after_created=take
+            dsn=connector.string, autocommit=True, timeout=login_timeout, executor=worker, after_created=take
         )
     except error as trouble:
         fault = read_fault(trouble, connector.hidden, sent=False)
@@ -179,7 +178,7 @@ async def _open(connector: Connector, login_timeout: int, thread: ThreadPoolExec
     raise Retry(fault)
 
 
-def _forget(opening: asyncio.Task[Connection], thread: ThreadPoolExecutor) -> None:
+def _forget(opening: asyncio.Task[Connection], worker: Worker) -> None:
     if not opening.cancelled() and opening.exception() is None:
-        thread.submit(opening.result().drop)
-    thread.shutdown(wait=False)
+        worker.submit(opening.result().drop)
+    worker.end()

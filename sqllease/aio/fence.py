@@ -69,10 +69,15 @@ async def _check(fence: Fence, connection: Any) -> None:
                     rows = await cursor.fetchall()
                 if not await cursor.nextset():
                     break
-        finally:
+        except asyncio.CancelledError:
+            raise  # by a loop that is being closed: the statement may still run, so the cursor stays open
+        except BaseException:
             # On a dead link it fails as well, and must not hide what the statement's own error says.
             with suppress(load_pyodbc().Error):
                 await cursor.close()
+            raise
+        with suppress(load_pyodbc().Error):
+            await cursor.close()
     except load_pyodbc().Error as error:
         failure = fence.error(error)
     if failure is not None:
@@ -81,13 +86,19 @@ async def _check(fence: Fence, connection: Any) -> None:
 
 
 async def _to_its_end(work: Coroutine[Any, Any, T]) -> T:
-    """Runs the work to its end also when the task is cancelled, and then lets the cancel through.
+    """Runs the work to its end however often the task is cancelled, and then lets the cancel through.
 
     aioodbc has no cancel of its own: a cursor that is closed while its statement runs crashes the interpreter.
     """
     task = asyncio.ensure_future(work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait([task])
-        raise
+    cancel: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancel = error
+    if cancel is None:
+        return task.result()
+    if not task.cancelled():
+        task.exception()  # looked at: nobody else will
+    raise cancel

@@ -16,7 +16,7 @@ from sqllease import AsyncLeaseStore, AsyncSqlLease, LeaseConfigurationError
 from sqllease.testing import LocalSqlServer
 from tests.lease.support import at_once
 
-from .desk import ACQUIRE, RENEW, SLOW, Desk, until
+from .desk import ACQUIRE, RELEASE, RENEW, SLOW, Desk, until
 from .programs import run_text
 
 MANY = 200
@@ -182,7 +182,7 @@ USES_A_LEASE = """
     from sqllease import AsyncLeaseStore, LeaseOptions
 
     async def work(store):
-        asyncio.get_running_loop().slow_callback_duration = 0.25  # a busy machine alone may take a tenth
+        asyncio.get_running_loop().slow_callback_duration = 2  # a busy machine alone may take half a second
         lease = store.lease("job", options=LeaseOptions(duration=400, command_timeout=30))
         for verb in (lease.try_acquire, lease.try_renew, lease.try_acquire, lease.try_release, lease.try_acquire):
             assert await verb() is True
@@ -213,7 +213,31 @@ def test_a_program_ends_at_once_and_warns_of_nothing(desk: Desk, ending: tuple[s
 
 
 def test_no_step_of_ours_holds_up_the_loop(desk: Desk) -> None:
+    for text in (ACQUIRE, RENEW, RELEASE):
+        desk.server.faults.delay(3, matching=text)
     assert run_text(USES_A_LEASE, desk.dsn, "close", PYTHONASYNCIODEBUG="1")[1] == ""
+
+
+STUCK_IN_A_LOGIN = """
+    import asyncio, sys, time
+    from sqllease import AsyncSqlLease, LeaseOptions
+
+    async def work():
+        lease = AsyncSqlLease("job", sys.argv[1], options=LeaseOptions(duration=3600))  # a login may take ten minutes
+        try:
+            await asyncio.wait_for(lease.try_acquire(), 0.5)
+        except TimeoutError:
+            print(time.monotonic(), flush=True)
+
+    asyncio.run(work())
+"""
+
+
+def test_a_program_whose_login_hangs_can_end(desk: Desk) -> None:
+    desk.server.faults.silence("login")
+    out, err = run_text(STUCK_IN_A_LOGIN, desk.dsn)
+    assert err == ""
+    assert time.monotonic() - float(out) < DRIVERS_TIMEOUT_S / 3
 
 
 def test_importing_the_library_starts_no_thread_and_loads_no_aioodbc() -> None:
