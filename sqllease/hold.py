@@ -16,7 +16,7 @@ from typing import Generic, TypeVar
 
 from .answers import LeaseInfo
 from .base import LeaseBase
-from .errors import LeaseInUse, LeaseLost, LeaseValueError
+from .errors import LeaseError, LeaseInUse, LeaseLost, LeaseValueError
 from .lost import Lost
 from .options import LeaseOptions, Seconds, seconds
 from .pacing import Pace
@@ -109,6 +109,8 @@ class HoldBase:
         self._stake = Stake(lease)
         self._entered_at = lease._clock.now()
         self._over = False
+        self.unreleased: LeaseError | None = None
+        """Once the block has ended: why nobody knows whether the lease was given back. The row expires by itself."""
         self.lost = self._make_lost()
         if terms.on_lost is not None:
             self.lost.listen(terms.on_lost)

@@ -45,9 +45,11 @@ class Leaving:
         tenure = lease._belief.tenure
         if not lost and tenure is not None:
             deadline = tenure.deadline
+        left = 0.0 if deadline is None else deadline - lease._clock.now()
+        if left <= 0:
+            hold.lost.set("its time has run out")  # in this moment
         # From here on no clock is asked any more: the release itself ends the belief in the tenure.
         hold._over = stake.leaving = True
-        left = 0.0 if deadline is None else deadline - lease._clock.now()
         self._patience = min(left, RELEASE_PATIENCE_S) if left > 0 else None
         return self._patience
 
@@ -59,7 +61,9 @@ class Leaving:
     def failed(self, error: Exception) -> None:
         """The release was not answered, or could not be made. What is not of our making comes out of the block."""
         journal.hold_ended(self._lease.name, self._lease.owner_id, error)
-        if not isinstance(error, LeaseError):
+        if isinstance(error, LeaseError):
+            self._hold.unreleased = error
+        else:
             self._trouble = error
 
     def end(self) -> Exception | None:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from .base import LeaseBase
 from .clock import Clock
@@ -60,29 +60,43 @@ class LeaseLocks(Generic[L, Leave]):
         self._prefix = prefix
         self._release = release
         self._keep_alive = keep_alive
-        self._obtained: dict[str, tuple[L, Leave]] = {}
+        self._obtained: dict[str, _Obtained[L, Leave]] = {}
         self._changing = threading.Lock()
 
     def is_held(self, resource: str, lock_id: str) -> bool:
         """Whether this process may still believe that it holds the lock: ``held`` of its lease. No I/O."""
         found = self._obtained.get(lock_id)
-        return found is not None and found[0].name == self._prefix + resource and found[0].held
+        return found is not None and found.lease.name == self._prefix + resource and found.lease.held
 
     def _remember(self, lease: L, leave: Leave) -> str:
+        now = lease._clock.now()
         with self._changing:
-            # What has run out is nobody's by now, or expires in a moment.
-            for lock_id in [lock_id for lock_id, (old, _) in self._obtained.items() if not old.held]:
+            # What has run out is nobody's by now.
+            for lock_id in [lock_id for lock_id, old in self._obtained.items() if old.over(now)]:
                 del self._obtained[lock_id]
-            self._obtained[lease.owner_id] = lease, leave
+            self._obtained[lease.owner_id] = _Obtained(lease, leave, now + lease.options.duration)
         return lease.owner_id
 
-    def _forget(self, resource: str, lock_id: str) -> Leave | None:
+    def _take(self, resource: str, lock_id: str) -> _Obtained[L, Leave] | None:
+        """What was obtained under this id, to be released by this caller alone."""
         with self._changing:
             found = self._obtained.get(lock_id) if self._release else None
-            if found is None or found[0].name != self._prefix + resource:
+            if found is None or found.lease.name != self._prefix + resource:
                 return None
             del self._obtained[lock_id]
-        return found[1]
+        return found
+
+
+class _Obtained(NamedTuple, Generic[L, Leave]):
+    """One lock. leave: gives it back. until: then its row has expired, if nobody renews it."""
+
+    lease: L
+    leave: Leave
+    until: float
+
+    def over(self, now: float) -> bool:
+        """Whether there is nothing of it left to give back."""
+        return not self.lease.held and now >= self.until
 
 
 class SqlLockProvider(LeaseLocks[SqlLease, Callable[[], bool]]):
@@ -121,10 +135,16 @@ class SqlLockProvider(LeaseLocks[SqlLease, Callable[[], bool]]):
 
     def release_lock(self, resource: str, lock_id: str) -> bool:
         """True: the lock was held under this id and is free now (or rests, see hold_at_least). False: it was not, or
-        it had been lost.
+        it had been lost. After an exception call it again: what was left is looked for.
         """
-        leave = self._forget(resource, lock_id)
-        return leave is not None and leave()
+        found = self._take(resource, lock_id)
+        if found is None:
+            return False
+        try:
+            return found.leave()
+        except BaseException:
+            self._remember(found.lease, found.lease.try_release)
+            raise
 
 
 def _enter_hold(lease: SqlLease) -> Callable[[], bool] | None:
@@ -136,10 +156,12 @@ def _enter_hold(lease: SqlLease) -> Callable[[], bool] | None:
             context.run(block.__exit__, None, None, None)
         except LeaseLost:
             return False
+        if hold.unreleased is not None:
+            raise hold.unreleased
         return True
 
     try:
-        context.run(block.__enter__)
+        hold = context.run(block.__enter__)
     except LeaseNotAcquired:
         return None
     return leave

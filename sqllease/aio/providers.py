@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from contextvars import copy_context
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from sqllease.clock import Clock
-from sqllease.errors import LeaseLost, LeaseNotAcquired
+from sqllease.errors import LeaseError, LeaseLost, LeaseNotAcquired
 from sqllease.options import LeaseOptions
 from sqllease.providers import LeaseLocks, MemoryLockProvider
 
+from .holding import AsyncHold
 from .lease import AsyncSqlLease
 from .store import AsyncLeaseStore
 
@@ -75,16 +76,22 @@ class AsyncSqlLockProvider(LeaseLocks[AsyncSqlLease, Leave]):
 
     async def release_lock(self, resource: str, lock_id: str) -> bool:
         """As ``SqlLockProvider.release_lock``."""
-        leave = self._forget(resource, lock_id)
-        return leave is not None and await leave()
+        found = self._take(resource, lock_id)
+        if found is None:
+            return False
+        try:
+            return await found.leave()
+        except BaseException:
+            self._remember(found.lease, found.lease.try_release)
+            raise
 
 
 async def _enter_hold(lease: AsyncSqlLease) -> Leave | None:
     # The hold is entered in one task and left in another: it gets a context of its own.
     context, block = copy_context(), lease.hold(timeout=0)
 
-    async def enter() -> None:
-        await block.__aenter__()
+    async def enter() -> AsyncHold:
+        return await block.__aenter__()
 
     async def exit_() -> None:
         await block.__aexit__(None, None, None)
@@ -94,12 +101,22 @@ async def _enter_hold(lease: AsyncSqlLease) -> Leave | None:
             await asyncio.create_task(exit_(), context=context)
         except LeaseLost:
             return False
+        if hold.unreleased is not None:
+            raise hold.unreleased
         return True
 
+    entering = asyncio.create_task(enter(), context=context)
     try:
-        await asyncio.create_task(enter(), context=context)
+        hold = await entering
     except LeaseNotAcquired:
         return None
+    except asyncio.CancelledError:
+        # It may have been entered in the moment before this task would have heard of it.
+        if entering.done() and not entering.cancelled() and entering.exception() is None:
+            hold = entering.result()
+            with suppress(LeaseError):
+                await leave()
+        raise
     return leave
 
 
