@@ -73,7 +73,7 @@ class Table:
         node = self.primary
         now, row = node.now(true_time), node.row
         expires = now + dur_s * TICKS + dur_us * 10
-        grace = grace_s * TICKS + grace_us * 10
+        hold, grace = hold_s * TICKS + hold_us * 10, grace_s * TICKS + grace_us * 10
         last_ticks = ticks(last) if last else -1
         if row is not None and row.owner != owner and row.expires > now - grace:
             return self._answer(0, None, None, now, expires)
@@ -81,10 +81,10 @@ class Table:
             return self._answer(1222, None, None, now, expires)
         kept = row is not None and keep and row.acquired == last_ticks and row.expires > now
         if row is not None and kept:
-            done = replace(row, owner=owner, expires=max(row.expires, expires))
+            done = replace(row, owner=owner, expires=max(row.expires, expires, row.acquired + hold))
         else:
             begin = max(now, last_ticks + 1, row.acquired + 1 if row is not None else 0)
-            done = Lease(owner, begin, max(expires, begin + hold_s * TICKS + hold_us * 10), 0)
+            done = Lease(owner, begin, max(expires, begin + hold), 0)
         previous = row.owner if row is not None else None
         return self._answer(0, self._write(done), previous, now, expires)
 

@@ -106,14 +106,14 @@ MUTANTS = (
     ),
     Mutant(
         "batches: endless lock waits",
-        "sql/prelude.sql",
+        "sql/session.sql",
         "SET LOCK_TIMEOUT $(lock_timeout_ms);",
         "",
         "tests/lease/test_contention.py",
     ),
     Mutant(
         "batches: an open transaction is not refused",
-        "sql/prelude.sql",
+        "sql/session.sql",
         "IF @@TRANCOUNT > 0",
         "IF @@TRANCOUNT > 99",
         "tests/lease/test_connections.py tests/lease/test_surroundings.py",

@@ -4,8 +4,16 @@
 -- it needs nothing and takes no schema lock. Columns and types are those of the .NET package Aaravsoft.Distributed.Lease: both may share the table.
 SET NOCOUNT ON;
 SET XACT_ABORT ON;
+SET IMPLICIT_TRANSACTIONS OFF;
+SET ROWCOUNT 0;
 SET LOCK_TIMEOUT 10000;
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+
+-- In an open transaction the table would be there for this session alone, until somebody commits.
+IF @@TRANCOUNT > 0
+BEGIN;
+    THROW 51000, N'sqllease: this connection has an open transaction: commit it first', 1;
+END;
 
 IF OBJECT_ID(N'[lease].[Leases]') IS NULL
    OR (NOT EXISTS (SELECT 1 FROM sys.index_columns AS i

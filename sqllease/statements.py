@@ -20,6 +20,9 @@ from .options import LeaseOptions
 Parameter: TypeAlias = tuple[str | int, int | None]
 """A value, and the UTF-16 units that a text is declared with, None for a number."""
 
+_CHANGE = ("session", "prelude")
+_READS_S = 1.0
+"""Reads take no row lock; they may meet a change of the table's schema."""
 TENURE_UNITS = 34
 """``2026-11-29T14:00:00.1234567+00:00`` and one to spare."""
 
@@ -87,7 +90,7 @@ class Statements:
         """MERGE of one row. last: the last tenure that the caller knows of; keep: it is still the caller's, refresh
         it.
         """
-        rooms = ("prelude", "acquire", "answer", "sweep") if sweep else ("prelude", "acquire", "answer")
+        rooms = (*_CHANGE, "acquire", "answer", "sweep") if sweep else (*_CHANGE, "acquire", "answer")
         return self._bind(
             self._text(
                 rooms,
@@ -110,7 +113,7 @@ class Statements:
     def renew(self, name: str, owner_id: str, tenure: str, options: LeaseOptions) -> Statement:
         """UPDATE of the one row of this tenure, while it is unexpired."""
         return self._bind(
-            self._text(("prelude", "renew", "answer"), options.lock_timeout),
+            self._text((*_CHANGE, "renew", "answer"), options.lock_timeout),
             ANSWER_COLUMNS,
             *_key(name, owner_id, tenure),
             *_split(options.duration),
@@ -119,7 +122,7 @@ class Statements:
     def release(self, name: str, owner_id: str, tenure: str, options: LeaseOptions, *, rest: bool) -> Statement:
         """DELETE of the one row of this tenure; with ``rest`` it stays, resting, until its hold has passed."""
         return self._bind(
-            self._text(("prelude", "release", "answer"), options.lock_timeout),
+            self._text((*_CHANGE, "release", "answer"), options.lock_timeout),
             ANSWER_COLUMNS,
             *_key(name, owner_id, tenure),
             _text(resting_owner(owner_id), OWNER_ID_UNITS),
@@ -132,22 +135,24 @@ class Statements:
 
     def look(self, name: str) -> Statement:
         """One row as a replica shows it, with what the database says of its role."""
-        return self._bind(self._text(("replica",), 0), REPLICA_COLUMNS, _text(name, LEASE_NAME_UNITS))
+        return self._bind(self._text(("session", "replica"), _READS_S), REPLICA_COLUMNS, _text(name, LEASE_NAME_UNITS))
 
     def get(self, name: str) -> Statement:
         """One row, read without a lock."""
         return self._bind(
-            self._text(("inspect",), 0, filter="WHERE t.LeaseName = ?"), INFO_COLUMNS, _text(name, LEASE_NAME_UNITS)
+            self._text(("session", "inspect"), _READS_S, filter="WHERE t.LeaseName = ?"),
+            INFO_COLUMNS,
+            _text(name, LEASE_NAME_UNITS),
         )
 
     def list(self) -> Statement:
         """All rows in the order of their names, read without a lock."""
-        return self._bind(self._text(("inspect",), 0, filter=""), INFO_COLUMNS)
+        return self._bind(self._text(("session", "inspect"), _READS_S, filter=""), INFO_COLUMNS)
 
     def break_lease(self, name: str, owner_id: str, lock_timeout: float) -> Statement:
         """DELETE of the row of this owner, resting or not; the answer is the row that went."""
         return self._bind(
-            self._text(("prelude", "break"), lock_timeout),
+            self._text((*_CHANGE, "break"), lock_timeout),
             INFO_COLUMNS,
             _text(name, LEASE_NAME_UNITS),
             _text(owner_id, OWNER_ID_UNITS),
@@ -159,7 +164,7 @@ class Statements:
         many.
         """
         return self._bind(
-            self._text(("prelude", "purge"), lock_timeout), ("Deleted",), *_split(older_than), _number(limit)
+            self._text((*_CHANGE, "purge"), lock_timeout), ("Deleted",), *_split(older_than), _number(limit)
         )
 
     def _text(self, rooms: tuple[str, ...], lock_timeout: float, **values: object) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from .connection import Connection
 from .ddl import COMMAND_TIMEOUT_S, script
 from .names import TableName
-from .statements import Statement
+from .statements import Statement, render
 
 SCHEMA_VERSION = 1
 _BINARY_SUFFIXES = ("_BIN2", "_BIN")
@@ -44,7 +44,8 @@ def verify_in(connection: Connection, table: TableName) -> list[Check]:
     """``verify`` on an open connection. Raises Retry with the fault."""
 
     def rows(room: str, *columns: str) -> list[Sequence[Any]]:
-        return connection.ask(Statement(script(f"verify_{room}", table), columns=columns), COMMAND_TIMEOUT_S)
+        text = render("session", lock_timeout_ms=10_000) + script(f"verify_{room}", table)
+        return connection.ask(Statement(text, columns=columns), COMMAND_TIMEOUT_S)
 
     columns = rows(
         "columns", "ObjectType", "ColumnName", "TypeName", "MaxLength", "Scale", "IsNullable", "CollationName"

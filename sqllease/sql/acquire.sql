@@ -28,6 +28,11 @@ DECLARE @until datetimeoffset(7) = DATEADD(microsecond, @hold_us, DATEADD(second
 IF @until < @expires
     SET @until = @expires;
 
+-- The same for the tenure that is kept, which may have been begun without a hold.
+DECLARE @kept_until datetimeoffset(7) = DATEADD(microsecond, @hold_us, DATEADD(second, @hold_s, @kept));
+IF @kept_until < @expires
+    SET @kept_until = @expires;
+
 DECLARE @refused bit = 0;
 BEGIN TRY
     -- Losing is cheap: a dirty read can only make a caller lose a moment too long, or send it to the MERGE, which decides.
@@ -58,7 +63,7 @@ BEGIN TRY
                                        WHEN t.AcquiredAtUtc >= @begin THEN DATEADD(nanosecond, 100, t.AcquiredAtUtc)
                                        ELSE @begin END,
                 ExpiresAtUtc    = CASE WHEN t.AcquiredAtUtc = @kept AND t.ExpiresAtUtc > @now
-                                       THEN CASE WHEN t.ExpiresAtUtc > @expires THEN t.ExpiresAtUtc ELSE @expires END
+                                       THEN CASE WHEN t.ExpiresAtUtc > @kept_until THEN t.ExpiresAtUtc ELSE @kept_until END
                                        ELSE @until END,
                 RenewedAtUtc    = @now,
                 OwnerInstanceId = @owner,

@@ -147,7 +147,8 @@ class MemoryStatements(Statements):
                 return _answer(now, expires, None, row)
             until = max(expires, begin + _ticks(options.hold_at_least))
             if row is not None and keep and row.acquired == known and row.expires > now:
-                begin, until = row.acquired, max(row.expires, expires)
+                begin = row.acquired
+                until = max(row.expires, expires, begin + _ticks(options.hold_at_least))
             elif row is not None:
                 begin = max(begin, row.acquired + 1)
             done = table.put(_Lease(name, owner_id, begin, now, until, metadata, 0))

@@ -152,6 +152,17 @@ class TestTime:
         clock.advance(1)
         assert other.try_acquire() is True
 
+    def test_nor_does_one_after_a_hold_that_was_asked_for_later(self, table: MemoryTable, clock: ManualClock) -> None:
+        lease = MemoryLease("job", table)
+        lease.try_acquire()
+        dead = lease.hold(keep_alive=False, hold_at_least=600)
+        dead.__enter__()
+        clock.advance(599)
+        other = MemoryLease("job", table)
+        assert other.try_acquire() is False
+        clock.advance(1)
+        assert other.try_acquire() is True
+
     def test_a_host_with_a_slow_clock_finds_out_at_its_renew(self, table: MemoryTable, clock: ManualClock) -> None:
         slow = MemoryLease("job", table, clock=ManualClock())
         slow.try_acquire()

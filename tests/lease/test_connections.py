@@ -10,12 +10,13 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import pyodbc
 import pytest
 
-from sqllease import LeaseConfigurationError
+from sqllease import LeaseConfigurationError, LeaseInfo, LeaseStore
 from sqllease.testing import LocalSqlServer
 from tests.drivers import Driver
 
@@ -279,6 +280,59 @@ def test_a_connection_that_arrives_with_an_open_transaction_is_replaced_once(ben
     assert bench.lease().try_acquire() is False
     assert lease.try_release() is True
     assert connections.opened == 2
+
+
+STORE_VERBS: dict[str, Callable[[LeaseStore], object]] = {
+    "list": lambda store: [info.name for info in store.list()],
+    "get": lambda store: store.get("two"),
+    "purge": lambda store: store.purge(),
+    "verify": lambda store: [check.status for check in store.verify()],
+    "ensure_created": lambda store: store.ensure_created(),
+}
+
+
+@pytest.mark.parametrize("left_over", [*LEFT_OVERS, "an open transaction"])
+@pytest.mark.parametrize("verb", STORE_VERBS)
+def test_what_a_connection_brings_along_changes_no_answer_of_a_store(bench: Bench, verb: str, left_over: str) -> None:
+    for name in ("one", "two", "three"):
+        bench.lease(name).try_acquire()
+    expected = STORE_VERBS[verb](bench.store())
+    connections = Connections(bench, LEFT_OVERS.get(left_over, "BEGIN TRANSACTION"))
+
+    def only_the_first() -> Any:
+        connection = connections()
+        connections.prepare = ""
+        return connection
+
+    store = LeaseStore(only_the_first)
+    answer = STORE_VERBS[verb](store)
+    store.close()
+    assert strip_remaining(answer) == strip_remaining(expected)
+
+
+def strip_remaining(answer: object) -> object:
+    return replace(answer, remaining=0.0) if isinstance(answer, LeaseInfo) else answer
+
+
+def test_a_table_that_is_created_is_there_for_others_though_the_connection_had_a_transaction_open(
+    server: LocalSqlServer, driver: Driver
+) -> None:
+    dsn = server.connection_string(driver.odbc)
+    made: list[pyodbc.Connection] = []
+
+    def first_is_dirty() -> pyodbc.Connection:
+        made.append(pyodbc.connect(dsn, autocommit=True))
+        if len(made) == 1:
+            made[0].execute("BEGIN TRANSACTION")
+        return made[-1]
+
+    store = LeaseStore(first_is_dirty)
+    store.ensure_created()
+    other = LeaseStore(dsn)
+    assert other.list() == []
+    other.close()
+    store.close()
+    assert len(made) == 2
 
 
 def test_when_each_connection_arrives_with_an_open_transaction_the_error_says_where_to_look(bench: Bench) -> None:

@@ -59,6 +59,15 @@ class TestWhileHeld:
             assert row is not None
             assert row.lasts == 600
 
+    def test_a_hold_that_is_asked_for_later_covers_the_row_as_well(self, world: World, store: LeaseStore) -> None:
+        lease = store.lease("job", options=LeaseOptions(duration=30), clock=world.client)
+        lease.try_acquire()
+        world.passes(5)
+        with lease.hold(hold_at_least=600):
+            row = world.row(lease.name)
+            assert row is not None
+            assert row.lasts == 600
+
     def test_a_renew_lengthens_the_row_once_the_lease_outlasts_the_hold(
         self, world: World, make_lease: MakeLease
     ) -> None:

@@ -106,6 +106,8 @@ def test_without_one_of_its_hints_the_server_sees_the_error_that_it_is_there_aga
     server.engine.scheduler.switch_probability = 0.9
     with connected(server.connection_string(driver=ms_driver.odbc), 16) as stores:
         server.log.clear()
-        winners = [race(stores, f"round {number}").count(True) for number in range(5)]
+        winners: list[int] = []
+        while error not in server.log.errors and len(winners) < 100:  # on a busy machine they may come one by one
+            winners.append(race(stores, f"round {len(winners)}").count(True))
     assert error in server.log.errors
-    assert winners == [1] * 5
+    assert set(winners) == {1}

@@ -99,7 +99,7 @@ def test_what_a_statement_put_out_before_it_failed_is_no_answer(bench: Bench) ->
     table = TableName()
     batch = "\n".join(
         (
-            render("prelude", table=table, lock_timeout_ms=1000),
+            render("session", "prelude", table=table, lock_timeout_ms=1000),
             "DECLARE @name nvarchar(200) = N'job', @expires datetimeoffset(7) = @now;",
             "INSERT INTO @done (LeaseName, Owner, AcquiredAt, Version) VALUES (@name, N'me', @now, 0x01);",
             "SET @err = {};",
@@ -198,7 +198,8 @@ def test_the_servers_time_zone_changes_neither_expiries_nor_answers(
 
 
 @pytest.mark.parametrize(
-    "statement", ["acquire", "answer", "break", "create", "inspect", "prelude", "purge", "release", "renew", "sweep"]
+    "statement",
+    ["acquire", "answer", "break", "create", "inspect", "prelude", "purge", "release", "renew", "session", "sweep"],
 )
 def test_no_statement_reads_the_servers_local_time(statement: str) -> None:
     local = r"(?i)\b(getdate|sysdatetime|sysdatetimeoffset|current_timestamp|current_timezone|at\s+time\s+zone)\b"

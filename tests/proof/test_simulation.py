@@ -16,7 +16,7 @@ from proof.simulate import BROKEN, PLANS, STEPS_A_SEED, replay, run_seed, shorte
 
 @pytest.mark.parametrize("plan", PLANS)
 def test_within_the_bound_no_invariant_is_violated(plan: str) -> None:
-    results = [run_seed(seed, STEPS_A_SEED, plan) for seed in range(6)]
+    results = [run_seed(seed, STEPS_A_SEED, plan) for seed in range(12)]
     assert [result.violation for result in results if result.violation] == []
     assert {result.steps for result in results} == {STEPS_A_SEED}
     seen = sum((result.seen for result in results), Counter[str]())
