@@ -248,6 +248,46 @@ def test_merge_takes_the_first_clause_that_fits(sa: User) -> None:
     assert k(sa) == [(2, 20), (3, -1)]
 
 
+UPSERT = "MERGE {} t USING (VALUES (1, 5), (7, 7)) AS s (id, n) ON t.id = s.id {};"
+
+
+@pytest.mark.parametrize("item", ["n += s.n", "t.n += s.n", "n = t.n + s.n"])
+def test_an_assignment_of_merge_changes_the_target_whatever_the_source_calls_its_columns(sa: User, item: str) -> None:
+    """MERGE (Transact-SQL), UPDATE SET <set_clause>: the column names are those of the target table."""
+    answer = sa.ok(
+        UPSERT.format(
+            "dbo.k AS", f"WHEN MATCHED THEN UPDATE SET {item} WHEN NOT MATCHED THEN INSERT (id, n) VALUES (id, n)"
+        )
+    )
+    assert answer.counts == [2]
+    assert k(sa) == [(1, 15), (2, 20), (3, 30), (7, 7)]
+
+
+def test_a_compound_assignment_of_merge_knows_a_target_without_an_alias(sa: User) -> None:
+    """MERGE (Transact-SQL): [ AS ] table_alias is optional; so it is for a table variable."""
+    text = "MERGE {0} USING (VALUES (1, 5)) AS s (id, n) ON {1}.id = s.id WHEN MATCHED THEN UPDATE SET n *= s.n;"
+    sa.ok(text.format("dbo.k", "k"))
+    assert k(sa)[0] == (1, 50)
+    variable = "DECLARE @v TABLE (id int, n int); INSERT @v VALUES (1, 2); "
+    assert sa.ok(variable + text.format("@v", "[@v]") + " SELECT n FROM @v").value == 10
+
+
+def test_merge_by_source_knows_the_columns_of_the_target_only(sa: User) -> None:
+    """MERGE (Transact-SQL): only columns from the target table can be referenced in <clause_search_condition> (error
+    5334); an action that names a column of the source ends in error 207."""
+    sa.ok(UPSERT.format("dbo.k AS", "WHEN NOT MATCHED BY SOURCE AND n > 25 THEN UPDATE SET n = n + id"))
+    assert k(sa) == [(1, 10), (2, 20), (3, 33)]
+    by_source = "MERGE dbo.k t USING (VALUES (1, 5)) AS s (id, x) ON t.id = s.id WHEN NOT MATCHED BY SOURCE "
+    for name in ("s.x", "x", "s.id"):
+        answer = sa.run(f"{by_source} AND {name} IS NULL THEN DELETE;")
+        assert answer.numbers == [5334]
+        assert f"The identifier '{name}' cannot be bound." in str(answer.errors[0])
+        assert sa.run(f"{by_source} THEN UPDATE SET n = {name};").numbers == [207]
+    inner = f"{by_source} AND EXISTS (SELECT 1 FROM dbo.k AS o WHERE o.id = s.x) THEN DELETE;"
+    assert sa.run(inner).numbers == [5334]
+    assert k(sa) == [(1, 10), (2, 20), (3, 33)]
+
+
 def test_merge_refuses_to_change_a_row_twice(sa: User) -> None:
     """Error 8672."""
     text = "MERGE dbo.k AS t USING (VALUES (1), (1)) AS s (id) ON t.id = s.id WHEN MATCHED THEN UPDATE SET n = 0;"

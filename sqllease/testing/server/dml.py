@@ -80,7 +80,10 @@ def bind_insert(node: syntax.Insert, root: Scope) -> Run:
 def bind_update(node: syntax.Update, root: Scope) -> Run:
     found = _Found(node, node.source, root, "update")
     target = found.target
-    steps, read = found.scope.binder.noting(lambda: [assignment(item, target, found) for item in node.assignments])
+    alias = found.leaf.named.alias
+    steps, read = found.scope.binder.noting(
+        lambda: [assignment(item, target, found, found.scope, alias) for item in node.assignments]
+    )
     if found.leaf.slot in read:
         found.scope.binder.rights.append((target.table, "SELECT"))
     once(
@@ -241,10 +244,9 @@ def _swap(source: syntax.Source, old: syntax.TableRef, new: syntax.TableRef) -> 
 
 
 def assignment(
-    item: syntax.Assignment, target: Target, found: _Found | None, scope: Scope | None = None
+    item: syntax.Assignment, target: Target, found: _Found | None, scope: Scope, alias: str | None
 ) -> Callable[[Frame, list[Any]], None]:
-    """One item of SET; expressions see the row as it was."""
-    scope = scope or (found.scope if found is not None else target.scope)
+    """One item of SET; expressions see the row as it was. alias: what the target is called in the statement."""
     expr = item.expr
     if item.column is None:
         assert item.variable is not None and expr is not None
@@ -262,7 +264,6 @@ def assignment(
         raise sql_error(8102, item.column)
     if item.op != "=":
         assert expr is not None
-        alias = found.leaf.named.alias if found is not None else None
         column = syntax.Column(item.column, syntax.ObjectName(alias) if alias else None)
         expr = syntax.Binary(item.op[0], column, expr)  # type: ignore[arg-type]
     make: Make = target.maker(at, None if expr is None else bind(expr, scope))

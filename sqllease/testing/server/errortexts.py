@@ -110,6 +110,8 @@ _TEXTS = r"""
 4924 16 1 ALTER TABLE DROP COLUMN failed because column '{}' does not exist in table '{}'.
 5011 14 5 User does not have permission to alter database '{}', the database does not exist, or the database is not in
   a state that allows access checks.
+5334 16 1 The identifier '{}' cannot be bound. Only target columns are allowed in the 'WHEN NOT MATCHED BY SOURCE'
+  clause of a MERGE statement.
 8102 16 1 Cannot update identity column '{}'.
 8107 16 1 IDENTITY_INSERT is already ON for table '{}'. Cannot perform SET operation for table '{}'.
 8110 16 0 Cannot add multiple PRIMARY KEY constraints to table '{}'.

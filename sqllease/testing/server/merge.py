@@ -5,6 +5,8 @@ Knows the clauses and which rows they are for. The writing is that of all change
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -16,7 +18,7 @@ from .errortexts import sql_error
 from .expressions import bind, bind_predicate
 from .joins import plan
 from .pipeline import row_count
-from .scopes import Frame, Row, Scope
+from .scopes import Frame, Named, Row, Scope, describe
 from .sources import Joined, TableLeaf, Tree, bind_source
 from .sqltypes import unsupported
 
@@ -34,7 +36,10 @@ def bind_merge(node: syntax.Merge, root: Scope) -> Run:
     if leaf.shape.schema:
         scope.binder.rights.extend((leaf.shape, right) for right in ("SELECT", *(e.upper() for e in events)))
     on = conjuncts(node.on, scope)
-    actions = [_when(when, target, scope, Scope(outer.binder, outer, given)) for when in node.whens]
+    actions = [
+        _when(when, target, leaf.named.alias, partial(_names, when.kind, scope, given, leaf.named))
+        for when in node.whens
+    ]
     output = Output(node.output, target, given) if node.output is not None else None
     each, _ = plan(Joined("left", tree, leaf, on), [])
     everything, _ = plan(leaf, []) if any(w.kind == "not matched by source" for w in node.whens) else (None, False)
@@ -85,9 +90,26 @@ def _choose(frame: Frame, actions: Any, kind: str, key: Any, old: Row, slots: li
             return
 
 
-def _when(when: syntax.MergeWhen, target: Target, scope: Scope, source_only: Scope) -> tuple[Any, ...]:
-    names = source_only if when.kind == "not matched" else scope
-    condition = bind_predicate(when.condition, names) if when.condition is not None else None
+def _names(kind: str, both: Scope, given: Sequence[Named], target: Named, refusal: int) -> Scope:
+    """What a clause may name: both sides, or the only one that has a row. refusal: the error for the source's columns
+    where there is no row of the source."""
+    if kind == "matched":
+        return both
+    source = Scope(both.binder, both.parent, given)
+    if kind == "not matched":
+        return source
+
+    def refuse(node: syntax.Column, slot: int, at: int) -> None:
+        prefix = f"{describe(node.qualifier)}." if node.qualifier is not None and refusal != 207 else ""
+        raise sql_error(refusal, prefix + node.name)
+
+    source.guard = refuse
+    return Scope(both.binder, source, [target])
+
+
+def _when(when: syntax.MergeWhen, target: Target, alias: str | None, names_or: Callable[[int], Scope]) -> Any:
+    condition = bind_predicate(when.condition, names_or(5334)) if when.condition is not None else None
+    names = names_or(207)
     if when.action == "insert":
         values = [None if e is None else bind(e, names) for e in when.values]
         makers = target.insert_makers(column_list(target, when.columns, len(values)), values)
@@ -95,7 +117,7 @@ def _when(when: syntax.MergeWhen, target: Target, scope: Scope, source_only: Sco
     if when.action == "delete":
         return when.kind, condition, "delete", lambda f, old: None
     target.verb = "UPDATE"
-    steps = [assignment(item, target, None, names) for item in when.assignments]
+    steps = [assignment(item, target, None, names, alias) for item in when.assignments]
     target.verb = "MERGE"
 
     def update(frame: Frame, old: Row) -> Row:
