@@ -224,6 +224,58 @@ def test_a_failed_statement_leaves_nothing_in_a_table_variable(sa: User) -> None
     assert answer.results == [[(0,)]]
 
 
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("INSERT dbo.k OUTPUT deleted.id VALUES (9, 9)", 4104),
+        ("INSERT dbo.k OUTPUT deleted.* VALUES (9, 9)", 107),
+        ("DELETE dbo.k OUTPUT inserted.id", 4104),
+        ("DELETE dbo.k OUTPUT inserted.*", 107),
+        ("DELETE dbo.k OUTPUT nowhere.*", 107),
+        ("DELETE dbo.k OUTPUT *", 102),
+        ("INSERT dbo.k OUTPUT id VALUES (9, 9)", 207),
+        ("DELETE dbo.k OUTPUT n", 207),
+        ("UPDATE k SET n = 0 OUTPUT k.n FROM dbo.k AS k", 4104),
+        ("UPDATE dbo.k SET n = 0 OUTPUT $action", 207),
+        ("INSERT dbo.k OUTPUT $action VALUES (9, 9)", 207),
+        ("UPDATE dbo.k SET n = 0 OUTPUT (SELECT COUNT(*) FROM dbo.k)", 10705),
+        ("DELETE dbo.k OUTPUT CASE WHEN EXISTS (SELECT 1 FROM dbo.t) THEN 1 END", 10705),
+        ("DELETE dbo.k OUTPUT CASE WHEN deleted.id IN (SELECT id FROM dbo.t) THEN 1 END", 10705),
+    ],
+)
+def test_what_output_may_not_name(sa: User, text: str, number: int) -> None:
+    """OUTPUT clause: DELETED not in INSERT, INSERTED not in DELETE, $action in MERGE only, no sub-queries; references
+    to the table being modified must have the prefix INSERTED or DELETED."""
+    answer = sa.run(text)
+    assert answer.numbers == [number]
+    assert answer.results == []
+    assert k(sa) == [(1, 10), (2, 20), (3, 30)]
+
+
+def test_output_shows_all_columns_of_a_table_in_from(sa: User) -> None:
+    """OUTPUT clause: { DELETED | INSERTED | from_table_name } . *"""
+    answer = sa.ok(
+        "UPDATE k SET n = v.y OUTPUT deleted.*, v.* FROM dbo.k k JOIN (VALUES (2, 5)) v (x, y) ON v.x = k.id"
+    )
+    assert answer.rows == [(2, 20, 2, 5)]
+    assert [column.name for column in answer.columns_of[0]] == ["id", "n", "x", "y"]
+
+
+def test_output_goes_into_no_table_with_check_constraints_or_enabled_triggers(sa: User) -> None:
+    """OUTPUT clause: output_table cannot have enabled triggers defined on it, nor CHECK constraints (331, 333)."""
+    sa.ok("CREATE TABLE dbo.strict (id int, CONSTRAINT ck_id CHECK (id > 0)); CREATE TABLE dbo.heard (id int)")
+    sa.ok("CREATE TRIGGER dbo.hear ON dbo.heard AFTER INSERT AS SET NOCOUNT ON")
+    answer = sa.run("DELETE dbo.k OUTPUT deleted.id INTO dbo.strict")
+    assert answer.numbers == [333]
+    found = "The target table 'dbo.strict' of the OUTPUT INTO clause cannot have any enabled check constraints or any"
+    assert str(answer.errors[0]) == f"{found} enabled rules. Found check constraint or rule 'ck_id'."
+    into = "UPDATE dbo.k SET n = 0 OUTPUT deleted.id INTO dbo.heard WHERE id = 1"
+    assert sa.run(into).numbers == [331]
+    assert k(sa) == [(1, 10), (2, 20), (3, 30)]
+    sa.ok("ALTER TABLE dbo.heard DISABLE TRIGGER hear")
+    assert sa.ok(f"{into}; SELECT id FROM dbo.heard").rows == [(1,)]
+
+
 # --- MERGE --------------------------------------------------------------------------------------------
 
 MERGE = """

@@ -15,7 +15,7 @@ from .binding import Bound, Predicate
 from .conversion import check, store
 from .errortexts import sql_error
 from .expressions import bind, bind_predicate
-from .scopes import Frame, Named, OutColumn, Row, Scope
+from .scopes import BoundRows, Frame, Named, OutColumn, Row, Scope, describe
 from .sources import table_columns
 from .sqltypes import ResultColumn, Value, nvarchar
 from .storage import Table
@@ -165,6 +165,13 @@ class Target:
             raise sql_error(3906, table.database.name)
 
 
+class _OutputScope(Scope):
+    """Names in an OUTPUT clause. It has no parent: the changed table is known as inserted and deleted only."""
+
+    def query(self, query: syntax.Query) -> BoundRows:
+        raise sql_error(10705)
+
+
 class Output:
     """An OUTPUT clause: rows for the client, or for a table."""
 
@@ -172,18 +179,28 @@ class Output:
         binder = target.binder
         self.action = Named(binder.slot(), [OutColumn("$action", nvarchar(10), target.scope.collation, False)], None)
         others = [s for s in sources if s.alias is None or s.alias.lower() not in ("inserted", "deleted")]
-        scope = Scope(binder, target.scope, [target.new, target.old, self.action, *others])
+        images = {"INSERT": [target.new], "DELETE": [target.old]}.get(target.verb, [target.new, target.old])
+        action = [self.action] if target.verb == "MERGE" else []
+        scope = _OutputScope(binder, None, [*images, *action, *others])
+        changed = (target.new.slot, target.old.slot)
+
+        def guard(node: syntax.Column, slot: int, at: int) -> None:
+            if node.qualifier is None and slot in changed:
+                raise sql_error(207, node.name)
+
+        scope.guard = guard
         self.items: list[Bound] = []
         self.columns: list[ResultColumn] = []
         for item in clause.items:
             if isinstance(item.expr, syntax.Star):
-                for source in (target.new, target.old):
-                    if (item.expr.qualifier or "").lower() == source.alias:
-                        for column in source.columns:
-                            self._add(
-                                bind(syntax.Column(column.name, syntax.ObjectName(str(source.alias))), scope),
-                                column.name,
-                            )
+                if item.expr.qualifier is None:
+                    raise sql_error(102, "*")
+                prefix = syntax.ObjectName(item.expr.qualifier)
+                source = next((source for source in scope.sources if source.answers_to(prefix)), None)
+                if source is None:
+                    raise sql_error(107, prefix.name)
+                for column in source.columns:
+                    self._add(bind(syntax.Column(column.name, prefix), scope), column.name)
                 continue
             name = item.alias or (item.expr.name if isinstance(item.expr, syntax.Column) else "")
             self._add(bind(item.expr, scope), name)
@@ -196,8 +213,11 @@ class Output:
                 raise sql_error(334, target.table.name)
             return
         self.into = into = bind_target(clause.into, target.scope, ("insert",), "INSERT")
-        if into.table.triggers:
-            raise sql_error(331, into.table.name)
+        if any(trigger.enabled for trigger in into.table.triggers):
+            raise sql_error(331, describe(clause.into))
+        # Microsoft says it of an output_table, not of a @table_variable.
+        if into.table.checks and not clause.into.name.startswith("@"):
+            raise sql_error(333, describe(clause.into), into.table.checks[0].name)
         ordinals = column_list(into, clause.into_columns, len(self.items))
         self.makers = into.insert_makers(ordinals, self.items)
 

@@ -50,6 +50,8 @@ _TEXTS = r"""
 300 14 1 VIEW SERVER STATE permission was denied on object 'server', database 'master'.
 308 16 1 Index '{}' on table '{}.{}' (specified in the FROM clause) does not exist.
 331 16 1 The target table '{}' of the OUTPUT INTO clause cannot have any enabled triggers.
+333 16 1 The target table '{}' of the OUTPUT INTO clause cannot have any enabled check constraints or any enabled
+  rules. Found check constraint or rule '{}'.
 334 16 1 The target table '{}' of the DML statement cannot have any enabled triggers if the statement contains an
   OUTPUT clause without INTO clause.
 468 16 1 Cannot resolve the collation conflict between "{}" and "{}" in the {} operation.
@@ -135,6 +137,7 @@ _TEXTS = r"""
   multiple times. Refine the ON clause to ensure a target row matches at most one source row, or use the GROUP BY
   clause to group the source rows.
 10704 15 1 To rethrow an error, a THROW statement must be used inside a CATCH block.
+10705 15 1 Subqueries are not allowed in the OUTPUT clause.
 10709 16 1 The number of columns for each row in a table value constructor must be the same.
 10742 15 1 The offset specified in a OFFSET clause may not be negative.
 11502 16 1 The type for parameter '{}' cannot be deduced in this version of the stand-in.
