@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from sqllease.testing.server.sqltypes import INT, RpcParameter, SqlType, Value, nvarchar
+from sqllease.testing.server.sqltypes import INT, RpcParameter, SqlType, Value, nvarchar, varchar
 from tests.standin.desk import Desk, User
 
 
@@ -60,6 +60,33 @@ def test_a_text_does_not_see_the_variables_around_it(sa: User) -> None:
 )
 def test_calls_that_do_not_fit(sa: User, call: str, number_: int) -> None:
     assert sa.run(call).numbers == [number_]
+
+
+@pytest.mark.parametrize(
+    ("call", "parameter"),
+    [
+        ("EXEC sp_executesql 'SELECT 1'", "@statement"),
+        ("EXEC sp_executesql @stmt = 'SELECT 1'", "@statement"),
+        ("EXEC sp_executesql NULL", "@statement"),
+        ("DECLARE @s varchar(40) = 'SELECT 1'; EXEC sp_executesql @s", "@statement"),
+        ("EXEC sp_executesql N'SELECT @a', '@a int', 1", "@params"),
+    ],
+)
+def test_a_text_and_its_declarations_are_unicode(sa: User, call: str, parameter: str) -> None:
+    """sp_executesql (Transact-SQL): a Unicode constant or a Unicode variable; character constants are not allowed."""
+    answer = sa.run(call)
+    assert answer.numbers == [214]
+    assert str(answer.errors[0]) == f"Procedure expects parameter '{parameter}' of type 'ntext/nchar/nvarchar'."
+    assert answer.results == []
+
+
+def test_a_text_may_be_nchar_and_its_declarations_null(sa: User) -> None:
+    """sp_executesql (Transact-SQL): the default of @params is NULL."""
+    assert sa.ok("DECLARE @s nchar(20) = N'SELECT 1'; EXEC sp_executesql @s, NULL").value == 1
+
+
+def test_a_remote_text_is_unicode_too(sa: User) -> None:
+    assert sa.call(10, RpcParameter("", varchar(8000), "SELECT 1")).numbers == [214]
 
 
 def test_set_options_end_with_the_text_that_set_them(sa: User) -> None:

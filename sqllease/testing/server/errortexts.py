@@ -34,6 +34,7 @@ _TEXTS = r"""
 208 16 1 Invalid object name '{}'.
 209 16 1 Ambiguous column name '{}'.
 213 16 1 Column name or number of supplied values does not match table definition.
+214 16 2 Procedure expects parameter '{}' of type '{}'.
 217 16 1 Maximum stored procedure, function, trigger, or view nesting level exceeded (limit 32).
 226 16 6 ALTER DATABASE statement not allowed within multi-statement transaction.
 229 14 5 The {} permission was denied on the object '{}', database '{}', schema '{}'.

@@ -14,6 +14,7 @@ from .compiling import plan_for
 from .conversion import convert
 from .errortexts import sql_error
 from .expressions import bind
+from .families import UNICODE_TYPES
 from .parser import parse_declarations
 from .scopes import Binder, Frame, Scope, describe
 from .sqltypes import (
@@ -210,6 +211,13 @@ def _run(call: Call, text: str, declarations: str, args: Sequence[Arg]) -> int:
 
 def _execute_sql(call: Call) -> int:
     rest = call.bind("@stmt", "@params") if not _named(call.args) else _loose(call)
+    for name, shown, state in (("@stmt", "@statement", 2), ("@params", "@params", 3)):
+        arg = call.taken.get(name)
+        # NULL is the default of @params
+        if arg and arg.type.name not in UNICODE_TYPES and (name == "@stmt" or arg.value is not None):
+            error = sql_error(214, shown, "ntext/nchar/nvarchar")
+            error.state = state
+            raise error
     return _run(call, call.needed("@stmt"), call.text("@params") or "", rest)
 
 
