@@ -118,6 +118,24 @@ def test_a_column_outside_the_groups_is_an_error(sa: User) -> None:
     ).rows == [(1, 1), (3, 1)]
 
 
+@pytest.mark.parametrize(
+    ("function", "number"),
+    [
+        ("STDEV(people)", 40517),
+        ("VAR(people)", 40517),
+        ("STRING_AGG(name, N',')", 40517),
+        ("NOSUCH(people)", 195),
+        ("CHOOSE(1, people)", 8120),
+    ],
+)
+def test_an_unknown_function_is_named_before_its_arguments_are_looked_at(sa: User, function: str, number: int) -> None:
+    """Error 195, or the refusal of what only this server lacks, also beside an aggregate; 8120 is for what it knows."""
+    for text in (f"SELECT COUNT(*), {function} FROM dbo.city", f"SELECT land, {function} FROM dbo.city GROUP BY land"):
+        (error,) = sa.run(text).errors
+        assert error.number == number
+        assert f"'{function.split('(')[0]}'" in str(error) or number == 8120
+
+
 def test_order_by_takes_names_places_and_expressions(sa: User) -> None:
     """ORDER BY clause; NULLs are the lowest."""
     assert rows(sa, "SELECT name n FROM dbo.city ORDER BY n DESC") == [("Ulm",), ("Nowhere",), ("Kehl",), ("Bonn",)]

@@ -15,7 +15,7 @@ from .collation import known, like
 from .conversion import converter
 from .datefunctions import DATE_FUNCTIONS, bind_date_function
 from .families import CHAR_TYPES, UNICODE_TYPES, common_type, kind_of
-from .functions import AGGREGATES, as_text, bind_function, counted
+from .functions import AGGREGATES, as_text, bind_function, counted, recognized
 from .operators import arithmetic, coerce, compare, invert, merge_labels, negate, one_collation
 from .signatures import GLOBALS
 from .sqltypes import SqlError, SqlType, Value, unsupported
@@ -166,11 +166,11 @@ def _function(expr: syntax.Function, scope: Scope) -> Bound:
     if name == "IIF":
         counted(name, len(args), 3, 3)
         return _choice([bind_predicate(args[0], scope)], [bind(args[1], scope), bind(args[2], scope)], scope)
-    bounds = [bind(arg, scope) for arg in args]
     if name == "NULLIF":
         counted(name, len(args), 2, 2)
-        return _nullif(*bounds)
-    return bind_function(name, bounds, scope.collation)
+        return _nullif(*(bind(arg, scope) for arg in args))
+    recognized(name)  # before the arguments: their columns are not what is wrong
+    return bind_function(name, [bind(arg, scope) for arg in args], scope.collation)
 
 
 def _nullif(first: Bound, second: Bound) -> Bound:

@@ -154,8 +154,16 @@ def _argument(letter: str, bound: Bound, at: int, name: str, collation: str) -> 
     return bound
 
 
+def recognized(name: str) -> None:
+    """Error 195 for a name that SQL Server does not know, a refusal of one that it does and this server does not."""
+    if name in REFUSED:
+        raise unsupported(name)
+    if not any(name in known_here for known_here in (CLOCK, INTRINSICS, _SPECIAL, _PURE)):
+        raise SqlError(195, f"'{name}' is not a recognized built-in function name.", severity=15, state=10)
+
+
 def bind_function(name: str, args: Sequence[Bound], collation: str) -> Bound:
-    """A call with bound arguments; collation is the database's. Error 195 for a name that SQL Server does not know."""
+    """A call with bound arguments of a function that is recognized; collation is the database's."""
     default: Label = (collation, Rank.COERCIBLE)
     if name in CLOCK:
         counted(name, len(args), 0, 0)
@@ -178,11 +186,7 @@ def bind_function(name: str, args: Sequence[Bound], collation: str) -> Bound:
         low, high, build = _SPECIAL[name]
         counted(name, len(args), low, high)
         return build(list(args), collation)
-    pure = _PURE.get(name)
-    if pure is None:
-        if name in REFUSED:
-            raise unsupported(name)
-        raise SqlError(195, f"'{name}' is not a recognized built-in function name.", severity=15, state=10)
+    pure = _PURE[name]
     counted(name, len(args), *_limits(pure.params))
     params = pure.params.replace("?", "")
     parts = [_argument(p, a, i, name, collation) for i, (p, a) in enumerate(zip(params, args, strict=False), 1)]
