@@ -155,6 +155,13 @@ def test_prepared_texts(sa: User) -> None:
     assert sa.call(15, number(second)).numbers == [8179]
 
 
+@pytest.mark.parametrize(("number_", "name"), [(2, "sp_cursoropen"), (14, "sp_prepexecrpc")])
+def test_a_number_is_refused_by_its_name(sa: User, number_: int, name: str) -> None:
+    """MS-TDS 2.2.6.6, ProcID. 14 is what pyodbc makes of ``{CALL ...}``."""
+    (error,) = sa.call(number_, number(None, output=True), text("{CALL sp_getapplock(?, ?)}")).errors
+    assert (error.number, f"'{name}'" in str(error)) == (40517, True)
+
+
 def test_parameters_are_converted_to_what_was_declared(sa: User) -> None:
     answer = sa.call(
         10, text("SELECT @n, DATALENGTH(@n), @d"), text("@n nvarchar(3), @d decimal(5, 2)"), text("abcdef"), text("1.5")

@@ -9,17 +9,9 @@ from dataclasses import dataclass, field
 
 from .encoding import read_parameter
 from .requestlog import Request
-from .sqltypes import Moment, RpcParameter, Value, unsupported
+from .sqltypes import PROC_IDS, Moment, RpcParameter, Value, unsupported
 from .wire import Kind, Message, Reader, utf16
 
-PROCEDURES = {
-    10: "sp_executesql",
-    11: "sp_prepare",
-    12: "sp_execute",
-    13: "sp_prepexec",
-    14: "sp_prepexecrpc",
-    15: "sp_unprepare",
-}
 _STATEMENT_AT = {"sp_executesql": 0, "sp_prepare": 2, "sp_prepexec": 2, "sp_describe_undeclared_parameters": 0}
 _VALUES_FROM = {"sp_executesql": 2, "sp_prepare": 3, "sp_prepexec": 3, "sp_execute": 1}
 _BEGIN, _COMMIT, _ROLLBACK = 5, 7, 8
@@ -41,7 +33,7 @@ class Call:
         """The call as the request log shows it. ``prepared``: the statements behind the session's handles."""
         name, text, values = "", self.text, self.parameters
         if self.kind == "rpc":
-            name = PROCEDURES.get(self.procedure, str(self.procedure)) if isinstance(self.procedure, int) else ""
+            name = PROC_IDS.get(self.procedure, str(self.procedure)) if isinstance(self.procedure, int) else ""
             name = name or str(self.procedure).split(".")[-1].strip("[]")
             at = _STATEMENT_AT.get(name)
             if at is not None and at < len(values) and isinstance(values[at].value, str):

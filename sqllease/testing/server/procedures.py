@@ -20,6 +20,7 @@ from .scopes import Binder, Frame, Scope, describe
 from .sqltypes import (
     INT,
     MAX,
+    PROC_IDS,
     RpcParameter,
     Sink,
     SqlError,
@@ -148,15 +149,14 @@ def _giver(expr: syntax.Expr, context: Context) -> Callable[[SqlType, Value], No
 
 _FAILED = {1223: applocks.INVALID}
 """What a procedure returns beside an error."""
-_NUMBERS = {10: "sp_executesql", 11: "sp_prepare", 12: "sp_execute", 13: "sp_prepexec", 15: "sp_unprepare"}
 
 
 def call_remote(session: Session, procedure: str | int, parameters: Sequence[RpcParameter], sink: Sink) -> None:
     """A remote procedure call; numbers are those of MS-TDS."""
     if isinstance(procedure, int):
-        if procedure not in _NUMBERS:
+        if procedure not in PROC_IDS:
             raise unsupported(f"procedure {procedure}")
-        procedure = _NUMBERS[procedure]
+        procedure = PROC_IDS[procedure]
     parts = [part.strip("[]") for part in procedure.split(".")]
     name, function = _find(syntax.ObjectName(parts[-1], parts[-2] or None if len(parts) > 1 else None))
     args = [Arg(p.name.lower(), p.type, p.value, p.output) for p in parameters]

@@ -130,6 +130,14 @@ class LoginRequest:
     read_only: bool = False  # ApplicationIntent=ReadOnly
 
 
+PROC_IDS = {
+    1: "sp_cursor", 2: "sp_cursoropen", 3: "sp_cursorprepare", 4: "sp_cursorexecute", 5: "sp_cursorprepexec",
+    6: "sp_cursorunprepare", 7: "sp_cursorfetch", 8: "sp_cursoroption", 9: "sp_cursorclose", 10: "sp_executesql",
+    11: "sp_prepare", 12: "sp_execute", 13: "sp_prepexec", 14: "sp_prepexecrpc", 15: "sp_unprepare",
+}  # fmt: skip
+"""The procedures that drivers call by number (MS-TDS 2.2.6.6), not all of which this server has."""
+
+
 @dataclass(frozen=True, slots=True)
 class RpcParameter:
     name: str  # '' when positional; else with its @
