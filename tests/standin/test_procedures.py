@@ -251,6 +251,34 @@ def test_modes_are_compatible_as_locks_are(sa: User) -> None:
     assert lock(other, "N'r', 'Shared', 'Nobody', 0") == -999
 
 
+@pytest.mark.parametrize(
+    ("resource", "principal", "number_"),
+    [("NULL", "N'public'", 1224), ("N'r'", "N'nobody'", 1202), ("N'r'", "N''", 1202), ("N'r'", "NULL", 1230)],
+)
+def test_a_lock_on_nothing_or_for_nobody_is_an_error(sa: User, resource: str, principal: str, number_: int) -> None:
+    """sp_getapplock, sp_releaseapplock: -999 for a parameter validation or other call error; Database engine events and
+    errors: 1202 (the principal does not exist, or the user is no member of it), 1224, 1230."""
+    for call in ("sp_getapplock {}, 'Shared', 'Session', 0, {}", "sp_releaseapplock {}, 'Session', {}"):
+        answer = sa.run(f"DECLARE @rc int; EXEC @rc = {call.format(resource, principal)}; SELECT @rc")
+        assert answer.numbers == [number_]
+        assert answer.value == -999
+
+
+def test_a_lock_for_a_role_is_for_its_members_and_the_owners(sa: User) -> None:
+    """sp_getapplock, @DbPrincipal: the caller must be a member of database_principal, dbo, or db_owner."""
+    for name in ("ann", "bob"):
+        sa.ok(f"CREATE LOGIN {name} WITH PASSWORD = N'pw'; CREATE USER {name} FOR LOGIN {name}")
+    sa.ok("CREATE ROLE crew; CREATE ROLE other; ALTER ROLE crew ADD MEMBER ann; ALTER ROLE db_owner ADD MEMBER bob")
+    call = "DECLARE @rc int; EXEC @rc = sp_getapplock N'r', 'Shared', 'Session', 0, N'{}'; SELECT @rc"
+    ann, bob = (sa.desk.login(name, "pw") for name in ("ann", "bob"))
+    assert ann.ok(call.format("crew")).value == 0
+    assert ann.run(call.format("other")).numbers == [1202]
+    for user in (bob, sa):
+        assert user.ok(call.format("crew")).value == 0
+        assert user.ok(call.format("other")).value == 0
+        assert user.run(call.format("nobody")).numbers == [1202]
+
+
 def test_a_lock_got_after_a_wait_says_so(sa: User) -> None:
     """Return code 1; a time-out is -1 and counts on the server's clock."""
     desk, other = sa.desk, sa.desk.login()

@@ -24,20 +24,39 @@ def _owner(session: Session, owner: str) -> Owner | None:
     return session.owner if owner.lower() == "session" else session.tx
 
 
-def _invalid(session: Session, principal: str, owner: str) -> bool:
-    roles = security.principals(session, session.database)
-    mine = principal.lower() in roles or "dbo" in roles
-    return not mine or owner.lower() not in ("session", "transaction")
+def _known(owner: str) -> bool:
+    return owner.lower() in ("session", "transaction")
 
 
-def acquire(session: Session, resource: str, mode: str, owner: str, timeout: int | None, principal: str) -> int:
+def _member(session: Session, principal: str) -> bool:
+    """Whether the principal exists and the session may lock for it: as a member, or as one of the owners."""
+    there = security.of(session.database)
+    if principal.lower() not in there.users and principal.lower() not in there.roles:
+        return False
+    return not {principal.lower(), "dbo", "db_owner"}.isdisjoint(security.principals(session, session.database))
+
+
+def _place(session: Session, resource: str | None, principal: str | None) -> tuple[str, int, str, str]:
+    """What the lock manager locks; an error, beside which the call returns -999, where that cannot be."""
+    if resource is None:
+        raise sql_error(1224, "xp_userlock")
+    if principal is None:
+        raise sql_error(1230, "xp_userlock")
+    if not _member(session, principal):
+        raise sql_error(1202, principal)
+    return "APP", session.database.id, principal.lower(), resource[:255]
+
+
+def acquire(
+    session: Session, resource: str | None, mode: str, owner: str, timeout: int | None, principal: str | None
+) -> int:
     """0 granted, 1 granted after a wait, -1 timed out, -3 deadlock victim, -999 wrong parameters."""
     wanted = _MODES.get(mode.lower())
-    if wanted is None or timeout is None or timeout < -1 or _invalid(session, principal, owner):
+    if wanted is None or timeout is None or timeout < -1 or not _known(owner):
         return INVALID
     if (holder := _owner(session, owner)) is None:
         return INVALID  # a transaction's lock without a transaction
-    place = ("APP", session.database.id, principal.lower(), resource[:255])
+    place = _place(session, resource, principal)
     waits, before = session.work.lock_waits, session.options.lock_timeout
     session.options.lock_timeout = timeout
     try:
@@ -52,12 +71,12 @@ def acquire(session: Session, resource: str, mode: str, owner: str, timeout: int
     return GRANTED if session.work.lock_waits == waits else GRANTED_AFTER_WAIT
 
 
-def release(session: Session, resource: str, owner: str, principal: str) -> int:
+def release(session: Session, resource: str | None, owner: str, principal: str | None) -> int:
     """0; error 1223 where the lock is not held. A lock got twice has to be released twice."""
-    if _invalid(session, principal, owner):
+    if not _known(owner):
         return INVALID
     holder = _owner(session, owner)
-    place = ("APP", session.database.id, principal.lower(), resource[:255])
+    place = _place(session, resource, principal)
     before = session.applocks.get(holder, {}).get(place) if holder is not None else None
     if holder is None or not before:
         raise sql_error(1223, principal, resource)
@@ -67,7 +86,7 @@ def release(session: Session, resource: str, owner: str, principal: str) -> int:
 
 def mode(session: Session, principal: str, resource: str, owner: str) -> str:
     """APPLOCK_MODE: in which mode this owner has the lock, ``NoLock`` where it has not."""
-    holder = None if _invalid(session, principal, owner) else _owner(session, owner)
+    holder = _owner(session, owner) if _known(owner) and _member(session, principal) else None
     if holder is None:
         raise unsupported(f"APPLOCK_MODE for {principal}, {owner}")
     held = holder.held.get(("APP", session.database.id, principal.lower(), resource[:255]))

@@ -72,8 +72,11 @@ _TEXTS = r"""
 1062 15 1 The TOP N WITH TIES clause is not allowed without a corresponding ORDER BY clause.
 1087 15 2 Must declare the table variable "{}".
 1088 16 1 Cannot find the object "{}" because it does not exist or you do not have permissions.
+1202 16 1 The database-principal '{}' does not exist or user is not a member.
 1223 16 1 Cannot release the application lock (Database Principal: '{}', Resource: '{}') because it is not currently
   held.
+1224 16 5 An invalid application lock resource was passed to {}.
+1230 16 1 An invalid database principal was passed to {}.
 1902 16 3 Cannot create more than one clustered index on table '{}'. Drop the existing clustered index '{}' before
   creating another.
 1911 16 1 Column name '{}' does not exist in the target table or view.

@@ -147,7 +147,7 @@ def _giver(expr: syntax.Expr, context: Context) -> Callable[[SqlType, Value], No
     return give
 
 
-_FAILED = {1223: applocks.INVALID}
+_FAILED = dict.fromkeys((1202, 1223, 1224, 1230), applocks.INVALID)
 """What a procedure returns beside an error."""
 
 
@@ -282,15 +282,17 @@ def _get_lock(call: Call) -> int:
     owner = call.text("@lockowner", "Transaction") or "Transaction"
     timeout = call.number("@locktimeout", call.session.options.lock_timeout)
     mode = call.needed("@lockmode")
+    call.needed("@resource")
     return applocks.acquire(
-        call.session, call.needed("@resource"), mode, owner, timeout, call.text("@dbprincipal", "public") or ""
+        call.session, call.text("@resource"), mode, owner, timeout, call.text("@dbprincipal", "public")
     )
 
 
 def _release_lock(call: Call) -> int:
     call.only("@resource", "@lockowner", "@dbprincipal")
     owner = call.text("@lockowner", "Transaction") or "Transaction"
-    return applocks.release(call.session, call.needed("@resource"), owner, call.text("@dbprincipal", "public") or "")
+    call.needed("@resource")
+    return applocks.release(call.session, call.text("@resource"), owner, call.text("@dbprincipal", "public"))
 
 
 _LEVELS = ("@level0type", "@level0name", "@level1type", "@level1name", "@level2type", "@level2name")
