@@ -8,7 +8,8 @@ from __future__ import annotations
 import pytest
 
 from sqllease.testing.server.session import Cancelled
-from tests.standin.desk import Desk, User
+from sqllease.testing.server.sqltypes import RpcParameter, nvarchar
+from tests.standin.desk import Answer, Desk, User
 
 
 @pytest.fixture
@@ -317,6 +318,62 @@ def test_a_deadlock_can_be_caught_and_its_transaction_only_rolled_back(desk: Des
     assert winner.errors == []
     assert other.session.raised == [1205]
     assert (n(sa, 1), n(sa, 2)) == (1, 1)
+
+
+@pytest.mark.parametrize("way", ["batch", "sp_executesql"])
+@pytest.mark.parametrize("last", ["the victim", "the other"])
+def test_a_victim_of_a_deadlock_loses_its_transaction_also_while_its_batch_is_compiled(
+    desk: Desk, other: User, way: str, last: str
+) -> None:
+    """Guide: compiling waits for Sch-S while another changes the table; 1205 rolls the victim's transaction back."""
+    victim = desk.login()
+    other.ok("SET DEADLOCK_PRIORITY HIGH; BEGIN TRAN; CREATE TABLE dbo.new (a int)")
+    victim.ok("BEGIN TRAN; INSERT dbo.k VALUES (4, 40)")
+    text, loser = "SELECT * FROM dbo.new", Answer()
+
+    def compile() -> None:
+        if way == "batch":
+            victim.session.run_batch(text, loser)
+        else:
+            victim.session.run_rpc(way, [RpcParameter("", nvarchar(), text)], loser)
+
+    first = desk.engine.scheduler.spawn(compile) if last == "the other" else None
+    desk.engine.scheduler.run()
+    task, winner = other.start("DROP TABLE dbo.k; COMMIT")
+    desk.settle(task, first or desk.engine.scheduler.spawn(compile))
+    assert (loser.numbers, loser.results, loser.transactions) == ([1205], [], ["rolled back"])
+    assert winner.errors == []
+    assert victim.ok("SELECT @@TRANCOUNT, XACT_STATE(), OBJECT_ID(N'dbo.k')").rows == [(0, 0, None)]
+
+
+def test_who_is_spared_while_its_batch_is_compiled_goes_on(desk: Desk, other: User) -> None:
+    """The same deadlock with the other side as its victim: what it made is gone, the batch does not find it."""
+    reader = desk.login()
+    other.ok("SET DEADLOCK_PRIORITY LOW; BEGIN TRAN; CREATE TABLE dbo.new (a int)")
+    reader.ok("BEGIN TRAN; INSERT dbo.k VALUES (4, 40)")
+    task, spared = reader.start("SELECT * FROM dbo.new")
+    loser = other.run("DROP TABLE dbo.k")
+    desk.settle(task)
+    assert (loser.numbers, loser.transactions) == ([1205], ["rolled back"])
+    assert (spared.numbers, spared.transactions) == ([208], [])
+    assert reader.ok("SELECT @@TRANCOUNT; COMMIT").value == 1
+    assert n(other, 4) == 40
+
+
+def test_a_deadlock_while_a_text_is_compiled_can_be_caught_outside_it(desk: Desk, other: User) -> None:
+    """TRY...CATCH: compile errors are caught by the level above; the transaction is uncommittable then."""
+    victim = desk.login()
+    other.ok("SET DEADLOCK_PRIORITY HIGH; BEGIN TRAN; CREATE TABLE dbo.new (a int)")
+    victim.ok("BEGIN TRAN; INSERT dbo.k VALUES (4, 40)")
+    task, winner = other.start("DROP TABLE dbo.k; COMMIT")
+    loser = victim.run(
+        """
+        BEGIN TRY EXEC (N'SELECT * FROM dbo.new') END TRY
+        BEGIN CATCH SELECT ERROR_NUMBER(), XACT_STATE(); ROLLBACK; SELECT @@TRANCOUNT END CATCH
+        """
+    )
+    desk.settle(task)
+    assert (loser.results, loser.errors, winner.errors) == ([[(1205, -1)], [(0,)]], [], [])
 
 
 def test_a_second_creator_waits_and_finds_the_table(desk: Desk, sa: User, other: User) -> None:

@@ -95,6 +95,8 @@ class Session(Transactions):
         except batch.Abort:
             pass
         except SqlError as error:
+            if error.number in batch.ENDS_TRANSACTION:  # compiling waits for locks too
+                self.rollback_all(sink)
             self.report(error, sink)
         except BaseException:
             if self.options.xact_abort and self.tx is not None:
