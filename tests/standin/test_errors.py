@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+from sqllease.testing.server.tokens import Answer as WireAnswer
 from tests.standin.desk import Desk, User
 
 
@@ -288,3 +289,118 @@ def test_time_stands_still_in_a_statement_and_moves_between_them() -> None:
 )
 def test_what_is_not_supported_is_refused_by_name(sa: User, text: str) -> None:
     assert sa.run(text).numbers == [40517]
+
+
+# --- messages of a statement's own --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("N'%s %d.', 16, 1, N'number', 5", "number 5."),
+        ("N'<<%7.3s>>', 16, 1, N'abcde'", "<<    abc>>"),
+        ("N'<%-7s>', 16, 1, 'ab'", "<ab     >"),
+        ("N'%i|%5d|%-5d|%05d|%.3d', 16, 1, 1, 2, 3, 4, 5", "1|    2|3    |00004|005"),
+        ("N'%+d|% d', 16, 1, 1, 2", "+1| 2"),
+        ("N'%u %x %X %o', 16, 1, -1, 255, 255, 8", "4294967295 ff FF 10"),
+        ("N'%I64d', 16, 1, 5", "5"),
+        ("N'%d%%', 16, 1, 42", "42%"),
+        ("N'%s', 16, 1, NULL", "(null)"),
+    ],
+)
+def test_raiserror_fills_in_its_arguments(sa: User, arguments: str, message: str) -> None:
+    """RAISERROR (Transact-SQL): conversion specifications."""
+    assert [str(error) for error in sa.run(f"RAISERROR({arguments})").errors] == [message]
+
+
+def test_raiserror_shows_a_bigint(sa: User) -> None:
+    """RAISERROR (Transact-SQL): specify %I64d."""
+    answer = sa.run("DECLARE @n bigint = 9223372036854775807; RAISERROR(N'%I64d', 16, 1, @n)")
+    assert [str(error) for error in answer.errors] == ["9223372036854775807"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "number"),
+    [
+        ("N'%d', 16, 1, 'a'", 2786),
+        ("N'%s', 16, 1, 5", 2786),
+        ("N'%d', 16, 1, @big", 2786),
+        ("N'%s', 16, 1, @when", 2748),
+        ("N'x'" + ", 1" * 23, 2747),
+        *(
+            (f"N'{text}', 16, 1, 5, 5, 5", 40517)
+            for text in ("%*d", "%c", "%#x", "%hd", "%", "%99999d", "%.d", "%1.2.3d")
+        ),
+        ("N'%s', 16, 1, 0x41", 40517),
+    ],
+)
+def test_raiserror_checks_its_arguments(sa: User, arguments: str, number: int) -> None:
+    """RAISERROR (Transact-SQL), "argument"; sys.messages: 2747, 2748, 2786. The rest is refused by name."""
+    answer = sa.run(f"DECLARE @big bigint = 5, @when date = '2024-01-01'; RAISERROR({arguments})")
+    assert answer.numbers == [number]
+
+
+def test_a_message_of_raiserror_is_cut(sa: User) -> None:
+    """RAISERROR (Transact-SQL): of 2,048 characters or more only the first 2,044, and an ellipsis."""
+    for severity in (10, 16):
+        for length, shown in ((2047, "x" * 2047), (2048, "x" * 2044 + "..."), (100_000, "x" * 2044 + "...")):
+            answer = sa.run(
+                f"DECLARE @m nvarchar(max) = REPLICATE(CAST(N'x' AS nvarchar(max)), {length});"
+                f" RAISERROR(@m, {severity}, 1)"
+            )
+            assert [str(error) for error in answer.errors] + [text for _, text in answer.infos] == [shown]
+
+
+def test_raiserror_and_throw_check_their_state(sa: User) -> None:
+    """RAISERROR: 0 to 255, negative values default to 1, larger ones should not be used. THROW: 0 to 255."""
+    for state, shown in ((0, 0), (255, 255), (-1, 1), (-2147483648, 1)):
+        assert [error.state for error in sa.run(f"RAISERROR(N'x', 16, {state})").errors] == [shown]
+    assert sa.run("RAISERROR(N'x', 16, 256)").numbers == [40517]
+    assert [error.state for error in sa.run("THROW 50000, N'x', 255").errors] == [255]
+    for text in ("THROW 50000, N'x', 256", "THROW 50000, N'x', -1", "THROW 50000, N'x', NULL"):
+        assert sa.run(text).numbers == [40517]
+
+
+LONG = "DECLARE @m nvarchar(max) = REPLICATE(CAST(N'9' AS nvarchar(max)), 100000);"
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("RAISERROR(N'x', 16, -5)", [50000]),
+        (f"{LONG} RAISERROR(@m, 16, 1)", [50000]),
+        (f"{LONG} SELECT CAST(@m AS int)", [248]),
+        (f"{LONG} SELECT CAST(@m + N'x' AS int)", [245]),
+        (f"{LONG} SELECT CAST(@m AS bit)", []),
+        (f"{LONG} SELECT CAST(@m AS float)", [8115]),
+        ("'" + "x" * 100_000, [105]),
+        ("SELECT " + "1 + " * 5000 + "1", [191]),
+        ("SELECT 1 " + "UNION ALL SELECT 1 " * 3000, [191]),
+        ("SELECT * FROM (VALUES (1, 2), (3)) v (a)", [10709]),
+        ("SELECT * FROM (VALUES (1, 2)) v (a)", [8158]),
+        ("SELECT * FROM (VALUES (1)) v (a, b)", [8159]),
+        ("SELECT REPLICATE(CAST('x' AS varchar(max)), 2147483647)", [40517]),
+        ("SELECT REPLICATE('x', 2147483647)", []),
+        ("SELECT ROUND(1e308, -308), ABS(CAST(1 AS bit))", []),
+        ("SELECT 1 ORDER BY 1 OFFSET 9223372036854775807 ROWS FETCH NEXT 9223372036854775807 ROWS ONLY", []),
+        ("SET ROWCOUNT -1", [40517]),
+        ("SET LOCK_TIMEOUT 2147483648", [40517]),
+        ("SET LOCK_TIMEOUT -2", [40517]),
+        ("WAITFOR DELAY '24:00'", [148]),
+        ("BEGIN TRAN @nix", [137]),
+        ("ROLLBACK TRAN @nix", [137]),
+        ("SAVE TRAN @nix", [137]),
+        ("EXEC sp_prepare", [201]),
+        ("EXEC sp_execute", [201]),
+        ("EXEC sp_prepexec", [201]),
+        ("EXEC sp_unprepare", [201]),
+    ],
+)
+def test_no_statement_makes_the_engine_fail(sa: User, text: str, numbers: list[int]) -> None:
+    """Whatever a client sends, an error with a number answers it, and the wire can carry that."""
+    assert sa.run(text).numbers == numbers
+    answer = WireAnswer()
+    answer.begin(procedure=False)
+    sa.session.run_batch(text, answer)
+    answer.end()
+    assert not answer.fatal

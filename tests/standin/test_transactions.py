@@ -81,6 +81,10 @@ def test_savepoints(sa: User) -> None:
 def test_a_transaction_is_rolled_back_by_its_name(sa: User) -> None:
     """ROLLBACK TRANSACTION transaction_name: the outermost name."""
     assert sa.ok("BEGIN TRAN work; BEGIN TRAN; ROLLBACK TRAN work; SELECT @@TRANCOUNT").value == 0
+    named = (
+        "DECLARE @name nvarchar(32) = N'work'; BEGIN TRAN @name; BEGIN TRAN; ROLLBACK TRAN @name; SELECT @@TRANCOUNT"
+    )
+    assert sa.ok(named).value == 0
 
 
 def test_implicit_transactions_begin_with_the_first_statement(sa: User) -> None:

@@ -6,6 +6,7 @@ errors of every pair that families.py allows. Knows nothing of expressions, tabl
 
 from __future__ import annotations
 
+import math
 import re
 import uuid
 from collections.abc import Callable
@@ -47,9 +48,9 @@ def fit_decimal(number: Decimal, kind: SqlType, what: str = "numeric", rounding:
     return result
 
 
-_STRIPPED_INT = re.compile(r"[+-]?\d+")
-_STRIPPED_DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)")
-_STRIPPED_FLOAT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d*)?", re.IGNORECASE)
+_STRIPPED_INT = re.compile(r"[+-]?0*([0-9]+)")
+_STRIPPED_DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)", re.ASCII)
+_STRIPPED_FLOAT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d*)?", re.IGNORECASE | re.ASCII)
 
 
 def _text_to_int(text: str, source: SqlType, target: SqlType) -> int:
@@ -58,14 +59,15 @@ def _text_to_int(text: str, source: SqlType, target: SqlType) -> int:
         if stripped.lower() in ("true", "false", ""):
             return int(stripped.lower() == "true")
         if _STRIPPED_INT.fullmatch(stripped):
-            return int(int(stripped) != 0)
+            return int(stripped.strip("+-0") != "")
     elif not stripped:
         return 0
-    elif _STRIPPED_INT.fullmatch(stripped):
-        number = int(stripped)
+    elif match := _STRIPPED_INT.fullmatch(stripped):
         low, high = INT_RANGES[target.name]
-        if low <= number <= high:
-            return number
+        if len(match[1]) < 20:  # Python refuses to read very many digits
+            number = -int(match[1]) if stripped[0] == "-" else int(match[1])
+            if low <= number <= high:
+                return number
         if target.name == "bigint":
             raise overflow(target)
         column = {"int": "an int column.", "smallint": "an INT2 column. Use a larger integer column."}
@@ -120,9 +122,12 @@ def _to_float(value: Value, source: SqlType, target: SqlType) -> float:
         value = float(text.rstrip("eE+-") or 0)
     assert isinstance(value, (int, float, Decimal))
     try:
-        return float(value)
+        number = float(value)
     except OverflowError:
-        raise overflow(target) from None
+        number = math.inf
+    if not math.isfinite(number):
+        raise overflow(target)
+    return number
 
 
 def _float_text(value: float, style: int | None) -> str:

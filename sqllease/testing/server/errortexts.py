@@ -27,6 +27,7 @@ _TEXTS = r"""
 141 15 1 A SELECT statement that assigns a value to a variable must not be combined with data-retrieval operations.
 145 15 1 ORDER BY items must appear in the select list if SELECT DISTINCT is specified.
 148 15 1 Incorrect time syntax in time string '{}' used with WAITFOR.
+191 15 1 Some part of your SQL statement is nested too deeply. Rewrite the query or break it up into smaller queries.
 201 16 4 Procedure or function '{}' expects parameter '{}', which was not supplied.
 205 16 1 All queries combined using a UNION, INTERSECT or EXCEPT operator must have an equal number of expressions in
   their target lists.
@@ -85,9 +86,12 @@ _TEXTS = r"""
 2705 16 3 Column names in each table must be unique. Column name '{}' is specified more than once.
 2714 16 6 There is already an object named '{}' in the database.
 2738 16 1 A table can only have one timestamp column. Because table '{}' already has one, the column cannot be added.
+2747 16 1 Too many substitution parameters for RAISERROR. Cannot exceed {} substitution parameters.
+2748 16 1 Cannot specify {} data type (parameter {}) as a substitution parameter.
 2754 16 1 Error severity levels greater than 18 can only be specified by members of the sysadmin role, using the WITH
   LOG option.
 2760 16 1 The specified schema name "{}" either does not exist or you do not have permission to use it.
+2786 16 1 The data type of substitution parameter {} does not match the expected type of the format specification.
 2812 16 62 Could not find stored procedure '{}'.
 3609 16 1 The transaction ended in the trigger. The batch has been aborted.
 3701 11 5 Cannot drop the {} '{}', because it does not exist or you do not have permission.

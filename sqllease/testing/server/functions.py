@@ -114,7 +114,7 @@ _PURE: dict[str, _Pure] = {
     "TRIM": _Pure("c", lambda args: _text_type(args[0].type), lambda c, text: text.strip(" ")),
     "REPLACE": _Pure("ccc", _replace_type, scalars.replace),
     "CHARINDEX": _Pure("cc?i", lambda args: _length_type(args[1:]), scalars.charindex),
-    "REPLICATE": _Pure("ci", _replicate_type, lambda c, text, n: None if n < 0 else text * min(n, 2**24)),
+    "REPLICATE": _Pure("ci", _replicate_type, scalars.replicate, typed=True),
     "SPACE": _Pure("i", varchar(8000), lambda c, n: None if n < 0 else " " * min(n, 8000)),
     "QUOTENAME": _Pure("n?n", nvarchar(258), scalars.quotename),
     "PARSENAME": _Pure("ni", SYSNAME, scalars.parsename),

@@ -82,9 +82,9 @@ def set_option(session: Session, node: syntax.SetOption, value: Value) -> None:
         if not isinstance(level, int) or not -10 <= level <= 10:
             raise refused
         options.deadlock_priority = level
-    elif name == "LOCK_TIMEOUT" and isinstance(value, int):
+    elif name == "LOCK_TIMEOUT" and isinstance(value, int) and -1 <= value < 2**31:
         options.lock_timeout = value
-    elif name == "ROWCOUNT" and isinstance(value, int):
+    elif name == "ROWCOUNT" and isinstance(value, int) and 0 <= value < 2**31:
         options.rowcount = value
     elif not (
         name in _WITHOUT_EFFECT

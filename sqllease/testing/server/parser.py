@@ -17,6 +17,7 @@ from . import parse_definitions as definitions
 from . import parse_queries as queries
 from . import parse_session as session
 from . import syntax as s
+from .errortexts import sql_error
 from .lexer import words
 from .parse_expressions import condition, constant, expression
 from .parse_reader import Reader
@@ -48,9 +49,7 @@ def parse_batch(text: str) -> tuple[s.Statement, ...]:
     try:
         return _statements(r, Scope(), lambda: r.finished)
     except RecursionError:
-        nested = "Some part of your SQL statement is nested too deeply."
-        text = f"{nested} Rewrite the query or break it up into smaller queries."
-        raise SqlError(191, text, severity=15) from None
+        raise sql_error(191) from None
 
 
 @lru_cache(maxsize=_CACHED_TEXTS)

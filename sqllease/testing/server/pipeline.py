@@ -94,7 +94,7 @@ def limited_rows(rows: Steps, query: syntax.Select, scope: Scope, sorts: Sequenc
     if query.offset is not None:
         skip = row_count(query.offset, scope, top=False)
         take = row_count(query.fetch, scope) if query.fetch is not None else None
-        return lambda f: islice(rows(f), skip(f), None if take is None else skip(f) + take(f))
+        return lambda f: islice(islice(rows(f), skip(f), None), take(f) if take is not None else None)
     if query.top is None:
         return rows
     if query.top.percent:

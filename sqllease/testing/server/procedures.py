@@ -236,8 +236,16 @@ def _loose(call: Call) -> list[Arg]:
     return call.args[2:]
 
 
+def _placed(call: Call, at: int, name: str) -> Arg:
+    """An argument that counts by its place; 201 where it is missing."""
+    if at >= len(call.args):
+        raise sql_error(201, call.procedure, name)
+    return call.args[at]
+
+
 def _prepare(call: Call) -> int:
-    handle, declarations, text = call.args[0], call.args[1], call.args[2]
+    handle, declarations = _placed(call, 0, "@handle"), _placed(call, 1, "@params")
+    text = _placed(call, 2, "@stmt")
     prepared = call.session.prepared
     key = call.session.next_handle()
     prepared[key] = (str(text.value or ""), str(declarations.value or ""))
@@ -252,7 +260,7 @@ def _execute_prepared(call: Call) -> int:
 
 
 def _by_handle(call: Call) -> tuple[str, str]:
-    handle = call.args[0].value
+    handle = _placed(call, 0, "@handle").value
     if not isinstance(handle, int) or handle not in call.session.prepared:
         raise sql_error(8179, handle)
     return call.session.prepared[handle]
@@ -260,7 +268,7 @@ def _by_handle(call: Call) -> tuple[str, str]:
 
 def _prepare_and_execute(call: Call) -> int:
     """The old handle, where one is given, is dropped."""
-    old = call.args[0].value
+    old = _placed(call, 0, "@handle").value
     if isinstance(old, int):
         call.session.prepared.pop(old, None)
     _prepare(call)

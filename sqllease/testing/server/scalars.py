@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
+from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
 from .collation import Collation, find, join, split, unit_length
 from .conversion import EXACT, fit_decimal, fit_int
-from .sqltypes import SqlError, SqlType, Value
+from .sqltypes import MAX, SqlError, SqlType, Value, unsupported
 
 # --- text ----------------------------------------------------------------------------------------
 
@@ -65,6 +65,20 @@ def charindex(c: Collation, part: str, text: str, start: int = 1) -> int:
     return 0 if found is None else found[0] + 1
 
 
+_LONGEST = 2**24
+
+
+def replicate(kind: SqlType, text: str, count: int) -> str | None:
+    """What is longer than its type is cut by the type."""
+    if count < 0:
+        return None
+    if kind.length != MAX:
+        return text * min(count, kind.length)
+    if len(text) * count > _LONGEST:
+        raise unsupported(f"REPLICATE to more than {_LONGEST} characters")
+    return text * count
+
+
 _QUOTES = {
     "[": "[]",
     "]": "[]",
@@ -110,9 +124,13 @@ def parsename(c: Collation, name: str, piece: int) -> str | None:
 # --- numbers -------------------------------------------------------------------------------------
 
 
+_WIDE = Context(prec=400)
+"""Wide enough for the largest float and its first 30 decimals."""
+
+
 def round_(kind: SqlType, number: Any, digits: int, cut: int = 0) -> Value:
     rounding = ROUND_DOWN if cut else ROUND_HALF_UP
-    exact = Decimal(number).quantize(Decimal(1).scaleb(-min(max(digits, -38), 30)), rounding, EXACT)
+    exact = Decimal(number).quantize(Decimal(1).scaleb(-min(max(digits, -400), 30)), rounding, _WIDE)
     if kind.name == "decimal":
         return fit_decimal(exact, kind, "expression")
     return float(exact) if kind.name in ("float", "real") else fit_int(int(exact), kind)
@@ -126,13 +144,9 @@ def whole(rounding: str, kind: SqlType, number: Any) -> Value:
 
 
 def abs_(kind: SqlType, number: Any) -> Value:
-    return (
-        fit_int(abs(number), kind)
-        if isinstance(number, int)
-        else number.copy_abs()
-        if isinstance(number, Decimal)
-        else abs(float(number))
-    )
+    if kind.name == "float":
+        return abs(float(number))
+    return fit_int(abs(number), kind) if isinstance(number, int) else Decimal(number).copy_abs()
 
 
 def sign(kind: SqlType, number: Any) -> Value:

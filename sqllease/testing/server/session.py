@@ -13,7 +13,7 @@ from . import batch, intrinsics, procedures, security, syntax
 from .errortexts import sql_error
 from .options import Options
 from .scopes import describe
-from .sqltypes import LoginRequest, Moment, RpcParameter, Sink, SqlError, Value, Work
+from .sqltypes import LoginRequest, Moment, RpcParameter, Sink, SqlError, Value, Work, unsupported
 from .storage import Database, Table
 from .unitofwork import Transactions
 
@@ -63,6 +63,8 @@ class Session(Transactions):
 
     def begin(self, isolation: int, sink: Sink) -> None:
         def run() -> None:
+            if isolation and isolation not in _LEVELS:
+                raise unsupported(f"isolation level {isolation}")
             if isolation:
                 self.set_isolation(_LEVELS[isolation])
             self.begin_transaction(sink)
@@ -98,6 +100,8 @@ class Session(Transactions):
             if error.number in batch.ENDS_TRANSACTION:  # compiling waits for locks too
                 self.rollback_all(sink)
             self.report(error, sink)
+        except RecursionError:
+            self.report(sql_error(191), sink)
         except BaseException:
             if self.options.xact_abort and self.tx is not None:
                 self.rollback_all(sink)
@@ -159,7 +163,7 @@ class Session(Transactions):
             self.engine.scheduler.block(0)
 
     def sleep(self, delay: str) -> None:
-        match = re.fullmatch(r"\s*(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,3}))?)?\s*", delay)
+        match = re.fullmatch(r"\s*([01]?\d|2[0-3]):([0-5]?\d)(?::([0-5]?\d)(?:\.(\d{1,3}))?)?\s*", delay, re.ASCII)
         if match is None:
             raise sql_error(148, delay)
         hours, minutes, seconds = (int(part or 0) for part in match.group(1, 2, 3))

@@ -261,6 +261,10 @@ def _values(source: syntax.ValuesTable, scope: Scope) -> ValuesLeaf:
         return [[bind(item, scope) for item in row] for row in source.rows]
 
     rows, slots = scope.binder.noting(every)
+    if len({len(row) for row in rows}) > 1:
+        raise sql_error(10709)
+    if len(rows[0]) != len(source.columns):
+        raise sql_error(8158 if len(rows[0]) > len(source.columns) else 8159, source.alias)
     types = [common_type([row[i] for row in rows]) for i in range(len(source.columns))]
     rows = [[coerce(bound, types[i]) for i, bound in enumerate(row)] for row in rows]
     columns = [out_column(name, rows[0][i]) for i, name in enumerate(source.columns)]

@@ -84,10 +84,16 @@ EPOCH_TICKS = 621_355_968_000_000_000
 Value = int | str | bytes | Decimal | float | uuid.UUID | Moment | None
 
 
+LONGEST_MESSAGE = 2048
+"""sys.messages: text is nvarchar(2048). What a statement puts into a message may be far longer."""
+
+
 class SqlError(Exception):
     """An error as the server sends it. Severity 11 to 16 ends a statement, 20 and more ends the link."""
 
     def __init__(self, number: int, message: str, *, severity: int = 16, state: int = 1, line: int = 1) -> None:
+        if len(message) > LONGEST_MESSAGE:
+            message = message[: LONGEST_MESSAGE - 4] + "..."
         super().__init__(message)
         self.number = number
         self.message = message

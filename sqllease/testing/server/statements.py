@@ -6,6 +6,7 @@ errors are those of batch.py.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any
@@ -15,11 +16,12 @@ from .contexts import Run
 from .dml import bind_delete, bind_insert, bind_update
 from .errortexts import sql_error
 from .expressions import bind, bind_predicate, coerce
+from .families import shown
 from .merge import bind_merge
 from .options import set_option
 from .query import bind_query
 from .scopes import Frame, Scope
-from .sqltypes import INT, ResultColumn, SqlError, Value, nvarchar, unsupported
+from .sqltypes import INT, ResultColumn, SqlError, SqlType, Value, nvarchar, unsupported
 
 
 def _select(node: syntax.SelectStatement, root: Scope) -> Run:
@@ -148,53 +150,75 @@ def _throw(node: syntax.Throw, scope: Scope) -> Run:
         if not isinstance(value, int) or value < 50000:
             raise sql_error(35100, value)
         level = state(frame)
-        raise SqlError(value, str(message(frame) or ""), state=level if isinstance(level, int) else 1)
+        if not isinstance(level, int) or not 0 <= level <= 255:
+            raise unsupported("THROW with a state outside 0 to 255")
+        raise SqlError(value, str(message(frame) or ""), state=level)
 
     return run
 
 
-def formatted(text: str, args: Sequence[Value]) -> str:
-    """RAISERROR's message: printf with %s %d %i %u %x %X %o and %%."""
-    out, rest, at = [], list(args), 0
-    while at < len(text):
-        if text[at] != "%":
-            out.append(text[at])
-            at += 1
-            continue
-        end = at + 1
-        while end < len(text) and text[end] in "-+0# .123456789lh*I64":
-            end += 1
-        letter = text[end : end + 1]
-        if letter == "%":
-            out.append("%")
-        elif letter not in "sdiuxXo" or not letter or "*" in text[at:end]:
-            raise unsupported(f"RAISERROR {text[at : end + 1]}")
-        else:
-            value = rest.pop(0) if rest else None
-            spec = text[at:end].replace("I64", "").replace("l", "").replace("h", "")
-            shown: Any = "(null)" if value is None else value
-            out.append(
-                (spec + ("d" if letter in "iu" and value is not None else "s" if value is None else letter)) % shown
-            )
-        at = end + 1
-    return "".join(out)
+_CONVERSION = re.compile(
+    r"%%|%(?P<flags>[-+ 0]*)(?P<width>[0-9]{0,4})(?P<precision>(?:\.[0-9]{1,4})?)"
+    r"(?P<size>(?:I64|l)?)(?P<letter>[diuoxXs])|%[^A-Za-z]{0,20}[A-Za-z]?"
+)
+_FLAGS = {"s": "-", "d": "-+ 0", "i": "-+ 0"}
+_ARGUMENTS = frozenset("tinyint smallint int bigint char varchar nchar nvarchar".split())
+_MOST_ARGUMENTS, _LONGEST = 20, 2047
+
+
+def formatted(text: str, args: Sequence[tuple[SqlType, Value]]) -> str:
+    """RAISERROR's message: printf with %s %d %i %u %x %X %o, %I64d for bigint, and %%."""
+    rest = iter(enumerate(args, 1))
+
+    def converted(match: re.Match[str]) -> str:
+        if match[0] == "%%":
+            return "%"
+        letter = match["letter"]
+        if letter is None or set(match["flags"]) - set(_FLAGS.get(letter, "-0")):
+            raise unsupported(f"RAISERROR {match[0]}")
+        flags, width, precision = match["flags"], match["width"], match["precision"]
+        at, (kind, value) = next(rest, (0, (INT, None)))
+        if value is None:
+            return f"%{flags.strip('+ 0')}{width}s" % "(null)"
+        fits = isinstance(value, str) if letter == "s" else isinstance(value, int)
+        if not fits or (kind.name == "bigint" and match["size"] != "I64"):
+            raise sql_error(2786, at)
+        if isinstance(value, int):
+            flags = flags.replace("0", "") if precision else flags
+            if letter in "uoxX":
+                value %= 2**64 if match["size"] == "I64" else 2**32
+        return f"%{flags}{width}{precision}{letter.replace('i', 'd').replace('u', 'd')}" % value
+
+    message = _CONVERSION.sub(converted, text)
+    return message if len(message) <= _LONGEST else message[: _LONGEST - 3] + "..."
 
 
 def _raise_error(node: syntax.RaiseError, scope: Scope) -> Run:
-    args = [bind(arg, scope).evaluate for arg in node.args]
+    args = [bind(arg, scope) for arg in node.args]
     if len(args) < 3:
         raise unsupported("RAISERROR with fewer than three arguments")
     if "LOG" in node.options:
         raise unsupported("RAISERROR WITH LOG")
+    kinds = [arg.type for arg in args[3:]]
 
     def run(frame: Frame) -> None:
-        first, severity, state, *rest = [arg(frame) for arg in args]
+        first, severity, state, *rest = [arg.evaluate(frame) for arg in args]
         if not isinstance(first, str) or not isinstance(severity, int) or not isinstance(state, int):
             raise unsupported("RAISERROR with a message number")
-        text = formatted(first, rest)
+        if state > 255:
+            raise unsupported("RAISERROR with a state above 255")
+        if len(rest) > _MOST_ARGUMENTS:
+            raise sql_error(2747, _MOST_ARGUMENTS)
+        for at, kind in enumerate(kinds, 1):
+            if kind.name in ("binary", "varbinary"):
+                raise unsupported(f"RAISERROR with a {kind.name} argument")
+            if kind.name not in _ARGUMENTS:
+                raise sql_error(2748, shown(kind), at)
+        text = formatted(first, list(zip(kinds, rest, strict=True)))
         frame.session.rowcount = 0
         if severity > 18:
             raise sql_error(2754)
+        state = 1 if state < 0 else state
         if severity <= 10:
             frame.context.sink.info(50000, text, severity=max(severity, 0), state=state, line=node.line)
             return
@@ -226,9 +250,20 @@ def _simple(run_node: Callable[[Any, Frame], Any]) -> Callable[[Any, Scope], Run
     return compile
 
 
-def _name(name: str | None, frame: Frame) -> str | None:
-    """Of a transaction or savepoint; it may stand in a variable."""
-    return str(frame.variables[name.lower()]) if name is not None and name.startswith("@") else name
+def _named(run_node: Callable[[Frame, str | None], Any]) -> Callable[[Any, Scope], Run]:
+    """A statement with the name of a transaction or a savepoint, which may stand in a variable."""
+
+    def compile(node: Any, scope: Scope) -> Run:
+        name = node.name
+        value = scope.variable(name)[1] if name is not None and name.startswith("@") else None
+
+        def run(frame: Frame) -> None:
+            run_node(frame, name if value is None else str(value(frame)))
+            frame.session.rowcount = 0
+
+        return run
+
+    return compile
 
 
 def _set_option(node: syntax.SetOption, scope: Scope) -> Run:
@@ -258,14 +293,10 @@ COMPILERS: dict[type, Callable[[Any, Scope], Run]] = {
     syntax.RaiseError: _raise_error,
     syntax.WaitFor: _wait_for,
     syntax.Use: _simple(lambda node, frame: frame.session.use(node.database, frame.context.sink)),
-    syntax.BeginTransaction: _simple(
-        lambda node, frame: frame.session.begin_transaction(frame.context.sink, node.name)
-    ),
+    syntax.BeginTransaction: _named(lambda frame, name: frame.session.begin_transaction(frame.context.sink, name)),
     syntax.Commit: _simple(lambda node, frame: frame.session.commit_transaction(frame.context.sink)),
-    syntax.Rollback: _simple(
-        lambda node, frame: frame.session.rollback_transaction(frame.context.sink, _name(node.savepoint, frame))
-    ),
-    syntax.SaveTransaction: _simple(lambda node, frame: frame.session.save_transaction(_name(node.name, frame) or "")),
+    syntax.Rollback: _named(lambda frame, name: frame.session.rollback_transaction(frame.context.sink, name)),
+    syntax.SaveTransaction: _named(lambda frame, name: frame.session.save_transaction(name or "")),
     **{kind: _simple(ddl.execute) for kind in ddl.STATEMENTS},
 }
 STARTS_TRANSACTION = frozenset({*ddl.STATEMENTS, syntax.Insert, syntax.Update, syntax.Delete, syntax.Merge}) - {

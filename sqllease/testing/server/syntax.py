@@ -508,9 +508,9 @@ class Commit(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Rollback(Statement):
-    """The name is that of a savepoint or of the transaction; here and in SAVE it may be a variable, with its @."""
+    """The name is a savepoint's or the transaction's. Here, in BEGIN and SAVE it may be a variable, with its @."""
 
-    savepoint: str | None = None
+    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
