@@ -69,6 +69,26 @@ def test_raiserror_does_not_honour_xact_abort_and_throw_does(sa: User) -> None:
     assert sa.ok("SELECT @@TRANCOUNT; ROLLBACK").value == 1
 
 
+@pytest.mark.parametrize("sum", ["1 / 0", "2147483647 + 1", "CAST(300 AS tinyint)", "CAST(1e300 AS int)"])
+def test_without_ansi_warnings_an_error_of_arithmetic_ends_the_batch(sa: User, sum: str) -> None:
+    """SET ARITHABORT: "ON and ANSI_WARNINGS OFF ... cause the batch to end", "the transaction is rolled back"."""
+    on = sa.run(f"BEGIN TRAN; SELECT {sum}; SELECT @@TRANCOUNT; ROLLBACK")
+    assert (len(on.errors), on.results[-1]) == (1, [(1,)])
+    off = sa.run(f"SET ANSI_WARNINGS OFF; BEGIN TRAN; SELECT {sum}; SELECT N'after'")
+    assert (off.numbers, off.transactions) == (on.numbers, ["begun", "rolled back"])
+    assert [("after",)] not in off.results
+    caught = sa.ok(f"BEGIN TRAN; BEGIN TRY SELECT {sum} END TRY BEGIN CATCH SELECT XACT_STATE(); ROLLBACK END CATCH")
+    assert caught.results[-1] == [(-1,)]
+
+
+def test_arithabort_is_on_and_stays_so(sa: User) -> None:
+    """SET ARITHABORT OFF would give NULL without ANSI_WARNINGS; SET ANSI_DEFAULTS OFF takes ANSI_NULLS off too."""
+    for text in ("SET ARITHABORT OFF", "SET ANSI_WARNINGS OFF; SET ARITHABORT OFF", "SET ANSI_DEFAULTS OFF"):
+        assert sa.run(text).numbers == [40517]
+    assert sa.ok("SET ARITHABORT ON; SELECT @@OPTIONS & 64").value == 64
+    assert sa.ok("SET ANSI_DEFAULTS ON; SET IMPLICIT_TRANSACTIONS OFF; SELECT @@OPTIONS & 8").value == 8
+
+
 def test_a_batch_with_a_compile_error_does_nothing_at_all(sa: User) -> None:
     """A batch is compiled as a whole; only missing tables are found out later (deferred name resolution)."""
     for text in (

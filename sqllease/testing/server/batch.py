@@ -31,6 +31,9 @@ ENDS_TRANSACTION = frozenset({1205, 3960})
 ENDS_BATCH = ENDS_TRANSACTION | {217, 241, 242, 244, 245, 248, 293, 295, 3609, 8114, 8169}
 """Run-time errors that end the batch and roll back, also without XACT_ABORT; most are failed conversions."""
 
+_ARITHMETIC = frozenset({220, 232, 8115, 8134})
+"""Overflow and division by zero: as ARITHABORT is ON, they end the batch and roll back where ANSI_WARNINGS is OFF."""
+
 
 class Abort(Exception):
     """The batch is over; its error has been sent."""
@@ -164,6 +167,7 @@ def _failed(error: SqlError, node: syntax.Statement, context: Context, compiled_
     if error.number in ENDS_TRANSACTION:
         session.lose_transaction()
     fatal = error.number in ENDS_BATCH or (session.options.xact_abort and not isinstance(node, syntax.RaiseError))
+    fatal = fatal or (error.number in _ARITHMETIC and not session.options.ansi_warnings)
     if any(place is not compiled_in for place in session.tries):
         if fatal and session.tx is not None:
             session.tx.doomed = True

@@ -48,12 +48,14 @@ _SWITCHES = {
     "ANSI_WARNINGS": ("ansi_warnings",),
     "ANSI_DEFAULTS": ("ansi_warnings", "implicit"),
 }
-_ALWAYS_ON = frozenset("ANSI_NULLS ANSI_PADDING ANSI_NULL_DFLT_ON CONCAT_NULL_YIELDS_NULL QUOTED_IDENTIFIER".split())
+_ALWAYS_ON = frozenset(
+    "ANSI_NULLS ANSI_PADDING ANSI_NULL_DFLT_ON ARITHABORT CONCAT_NULL_YIELDS_NULL QUOTED_IDENTIFIER".split()
+)
 _ALWAYS_OFF = frozenset(
     """ANSI_NULL_DFLT_OFF ARITHIGNORE NUMERIC_ROUNDABORT FMTONLY NOEXEC PARSEONLY FORCEPLAN NO_BROWSETABLE
     REMOTE_PROC_TRANSACTIONS SHOWPLAN_ALL SHOWPLAN_TEXT SHOWPLAN_XML""".split()
 )
-_WITHOUT_EFFECT = frozenset("TEXTSIZE QUERY_GOVERNOR_COST_LIMIT CURSOR_CLOSE_ON_COMMIT ARITHABORT".split())
+_WITHOUT_EFFECT = frozenset("TEXTSIZE QUERY_GOVERNOR_COST_LIMIT CURSOR_CLOSE_ON_COMMIT".split())
 _IN_EFFECT: dict[str, tuple[Value, ...]] = {
     "LANGUAGE": ("US_ENGLISH", "ENGLISH"),
     "DATEFORMAT": ("MDY",),
@@ -67,7 +69,7 @@ def set_option(session: Session, node: syntax.SetOption, value: Value) -> None:
     refused = unsupported(f"SET {name} {value if isinstance(value, str) else repr(value)}")
     if name == "TRANSACTION ISOLATION LEVEL":
         session.set_isolation(str(value))
-    elif name in _SWITCHES:
+    elif name in _SWITCHES and (on or name != "ANSI_DEFAULTS"):  # OFF would also switch off what is always on
         for attribute in _SWITCHES[name]:
             setattr(options, attribute, on)
     elif node.table is not None:
