@@ -45,6 +45,15 @@ def test_tables_and_their_schemas(sa: User) -> None:
     ).rows == [("t", "s", None, None)]
 
 
+def test_type_names(sa: User) -> None:
+    """TYPE_NAME: unqualified, by user_type_id; NULL for an id that is not valid."""
+    found = sa.ok(
+        "SELECT TYPE_NAME(user_type_id) FROM sys.columns WHERE object_id = OBJECT_ID(N's.t') ORDER BY column_id"
+    )
+    assert [name for (name,) in found.rows[:4]] == ["nvarchar", "datetimeoffset", "varchar", "decimal"]
+    assert sa.ok("SELECT TYPE_NAME(36), TYPE_NAME(239), TYPE_NAME(-1)").rows == [("uniqueidentifier", "nchar", None)]
+
+
 def test_columns_with_types_lengths_and_collations(sa: User) -> None:
     """sys.columns with sys.types; max_length in bytes, -1 for (max)."""
     found = sa.ok(

@@ -59,6 +59,20 @@ def test_a_rowversion_cannot_be_given(sa: User) -> None:
     assert sa.run("UPDATE dbo.t SET ver = 0x01").numbers == [272]
 
 
+def test_dbts_is_the_rowversion_used_last(sa: User) -> None:
+    """@@DBTS: "the last-used timestamp value of the current database"."""
+    for change in ("INSERT dbo.t (name) VALUES (N'a')", "UPDATE dbo.t SET size = 1"):
+        ((last, version),) = sa.ok(f"{change}; SELECT @@DBTS, ver FROM dbo.t").rows
+        assert last == version
+
+
+def test_what_is_too_long_is_cut_without_ansi_warnings(sa: User) -> None:
+    """SET ANSI_WARNINGS OFF: "data is truncated to the size of the column and the statement succeeds"."""
+    sa.ok("SET ANSI_WARNINGS OFF; INSERT dbo.t (name) VALUES (N'123456'); UPDATE dbo.t SET name += N'7'")
+    assert sa.ok("SELECT name, @@OPTIONS & 8 FROM dbo.t").rows == [("12345", 0)]
+    assert sa.run("SET ANSI_WARNINGS ON; UPDATE dbo.t SET name += N'7'").numbers == [2628]
+
+
 @pytest.mark.parametrize(
     ("text", "number"),
     [

@@ -233,8 +233,8 @@ def test_error_number_of_the_last_statement(sa: User) -> None:
     ],
 )
 def test_row_count_of_the_last_statement(sa: User, text: str, count: int) -> None:
-    """@@ROWCOUNT: by statement; assignments are 1; EXECUTE keeps what was inside."""
-    assert sa.ok(f"{text}; SELECT @@ROWCOUNT").results[-1] == [(count,)]
+    """@@ROWCOUNT: by statement; assignments are 1; EXECUTE keeps what was inside. ROWCOUNT_BIG: the same as bigint."""
+    assert sa.ok(f"{text}; SELECT @@ROWCOUNT, ROWCOUNT_BIG()").results[-1] == [(count, count)]
 
 
 def test_nocount_hides_counts_but_not_row_count(sa: User) -> None:
@@ -305,7 +305,13 @@ def test_time_stands_still_in_a_statement_and_moves_between_them() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["BACKUP DATABASE app TO DISK = N'x'", "SELECT * INTO x FROM dbo.k", "SET STATISTICS IO ON", "SET FMTONLY ON"],
+    [
+        "BACKUP DATABASE app TO DISK = N'x'",
+        "SELECT * INTO x FROM dbo.k",
+        "SET STATISTICS IO ON",
+        "SET FMTONLY ON",
+        "SELECT @@NESTLEVEL",
+    ],
 )
 def test_what_is_not_supported_is_refused_by_name(sa: User, text: str) -> None:
     assert sa.run(text).numbers == [40517]

@@ -435,6 +435,12 @@ def test_datepart_page() -> None:
     assert value(f"YEAR({moment}) * 100 + MONTH({moment})") == 200710
 
 
+def test_day_page() -> None:
+    """day: the example; of a time alone it is 1, the base day."""
+    assert value("DAY('2015-04-30 01:01:01.1234567')") == 30
+    assert value("DAY('01:01:01')") == 1
+
+
 # --- text ----------------------------------------------------------------------------------------
 
 
@@ -471,6 +477,8 @@ def test_datepart_page() -> None:
         ("CONCAT('a', NULL, 1, N'b')", "a1b"),
         ("REPLICATE('ab', 3)", "ababab"),
         ("REPLICATE('ab', -1)", None),
+        ("'a' + SPACE(2) + 'b'", "a  b"),
+        ("SPACE(-1)", None),
         ("QUOTENAME('abc[]def')", "[abc[]]def]"),
         ("QUOTENAME('it''s', '''')", "'it''s'"),
         ("PARSENAME('db.[a.b].t', 2)", "a.b"),

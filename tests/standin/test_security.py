@@ -213,3 +213,10 @@ def test_who_am_i(ann: User, sa: User) -> None:
         ("ann", "ann", "ann", 0)
     ]
     assert sa.ok("SELECT SUSER_SNAME(), USER_NAME(), IS_SRVROLEMEMBER(N'sysadmin')").rows == [("sa", "dbo", 1)]
+    assert ann.ok("SELECT SESSION_USER, CURRENT_USER, USER, SYSTEM_USER").rows == [("ann", "ann", "ann", "ann")]
+    assert sa.ok("SELECT SESSION_USER, SYSTEM_USER").rows == [("dbo", "sa")]
+
+
+@pytest.mark.parametrize("name", ["IS_MEMBER(N'db_owner')", "USER_ID()", "DATABASE_PRINCIPAL_ID()", "TYPE_ID(N'int')"])
+def test_functions_that_nobody_here_needs_are_refused(sa: User, name: str) -> None:
+    assert sa.run(f"SELECT {name}").numbers == [40517]

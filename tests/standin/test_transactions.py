@@ -49,6 +49,14 @@ def test_transactions_nest_by_counting(sa: User) -> None:
     assert n(sa) == 10
 
 
+def test_a_transaction_has_an_id(sa: User, other: User) -> None:
+    """CURRENT_TRANSACTION_ID: of the current transaction in the current session."""
+    ask = "SELECT CURRENT_TRANSACTION_ID()"
+    first = sa.ok(f"BEGIN TRAN; {ask}").value
+    assert sa.ok(ask).value == first
+    assert len({first, sa.ok(f"COMMIT; BEGIN TRAN; {ask}").value, other.ok(ask).value, other.ok(ask).value}) == 4
+
+
 def test_commit_and_rollback_need_a_transaction(sa: User) -> None:
     """Errors 3902 and 3903; the batch goes on."""
     answer = sa.run("COMMIT; ROLLBACK; SELECT 1")
@@ -200,6 +208,20 @@ def test_read_uncommitted_does_not_wait(sa: User, other: User) -> None:
     sa.ok("BEGIN TRAN; UPDATE dbo.k SET n = 0 WHERE id = 1")
     assert other.ok("SELECT n FROM dbo.k WITH (NOLOCK) WHERE id = 1").value == 0
     assert other.ok("SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED; SELECT n FROM dbo.k WHERE id = 1").value == 0
+
+
+def test_readcommitted_reads_as_that_level_does_whatever_the_sessions(sa: User, other: User) -> None:
+    """Table hints: READCOMMITTED uses locks, or versions where READ_COMMITTED_SNAPSHOT is ON; no lock is kept."""
+    read = "SELECT n FROM dbo.k WITH (READCOMMITTED) WHERE id = 1"
+    other.ok("SET LOCK_TIMEOUT 0; SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED")
+    sa.ok("BEGIN TRAN; UPDATE dbo.k SET n = 0 WHERE id = 1")
+    assert other.run(read).numbers == [1222]
+    sa.ok("ROLLBACK")
+    other.ok(f"SET TRANSACTION ISOLATION LEVEL SERIALIZABLE; BEGIN TRAN; {read}")
+    sa.ok("SET LOCK_TIMEOUT 0; UPDATE dbo.k SET n = 1 WHERE id = 1")
+    other.ok("COMMIT")
+    sa.ok("ALTER DATABASE CURRENT SET READ_COMMITTED_SNAPSHOT ON; BEGIN TRAN; UPDATE dbo.k SET n = 0 WHERE id = 1")
+    assert other.ok(read).value == 1
 
 
 def test_read_committed_snapshot_reads_the_last_commit(sa: User, other: User) -> None:

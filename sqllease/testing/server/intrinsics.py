@@ -200,11 +200,6 @@ def _is_member(session: Session, role: Value, user: Value = None) -> Value:
     return int(str(role).lower() in mine or ("dbo" in mine and str(role).lower() == "db_owner"))
 
 
-def _principal_id(session: Session, name: Value = None) -> Value:
-    wanted = str(name if name is not None else _user(session)).lower()
-    return next((row[1] for row in views.principals(session) if str(row[0]).lower() == wanted), None)
-
-
 def _has_perms(session: Session, securable: Value, kind: Value, right: Value, *more: Value) -> Value:
     if more:
         raise unsupported("HAS_PERMS_BY_NAME on columns")
@@ -251,7 +246,6 @@ _GLOBALS: dict[str, Callable[[Session], Value]] = {
     "@@SERVICENAME": lambda s: "MSSQLSERVER",
     "@@DBTS": lambda s: s.database.rowversion.to_bytes(8, "big"),
     "@@IDENTITY": _identity,
-    "@@NESTLEVEL": lambda s: s.nesting,
     "@@PROCID": lambda s: 0,
     "@@DATEFIRST": lambda s: 7,
     "@@LANGUAGE": lambda s: "us_english",
@@ -270,7 +264,6 @@ _FUNCTIONS: dict[str, Callable[..., Value]] = {
     "COL_LENGTH": _col_length,
     "COL_NAME": _col_name,
     "TYPE_NAME": lambda s, id: next((str(row[0]) for row in views.types(s) if row[2] == id), None),
-    "TYPE_ID": lambda s, name: next((row[2] for row in views.types(s) if row[0] == str(name).lower()), None),
     "DATABASEPROPERTYEX": _database_property,
     "SERVERPROPERTY": _server_property,
     "XACT_STATE": _xact_state,
@@ -282,7 +275,6 @@ _FUNCTIONS: dict[str, Callable[..., Value]] = {
     "ERROR_LINE": _error(lambda e: e.line),
     "ERROR_PROCEDURE": _error(lambda e: e.procedure or None),
     "HAS_PERMS_BY_NAME": _has_perms,
-    "IS_MEMBER": _is_member,
     "IS_ROLEMEMBER": _is_member,
     "IS_SRVROLEMEMBER": lambda s, role, login=None: (
         int(security.is_sysadmin(s)) if str(role).lower() == "sysadmin" else 0
@@ -295,8 +287,6 @@ _FUNCTIONS: dict[str, Callable[..., Value]] = {
     "CURRENT_USER": _user,
     "SESSION_USER": _user,
     "USER": _user,
-    "USER_ID": _principal_id,
-    "DATABASE_PRINCIPAL_ID": _principal_id,
     "APP_NAME": lambda s: s.requested.application,
     "HOST_NAME": lambda s: s.requested.host,
     "APPLOCK_MODE": _applock_mode,
