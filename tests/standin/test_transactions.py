@@ -402,6 +402,19 @@ def test_a_deadlock_while_a_text_is_compiled_can_be_caught_outside_it(desk: Desk
     assert (loser.results, loser.errors, winner.errors) == ([[(1205, -1)], [(0,)]], [], [])
 
 
+def test_a_table_that_changes_while_another_is_waited_for_is_read_as_it_is_then(
+    desk: Desk, sa: User, other: User
+) -> None:
+    """Guide: a statement is compiled under Sch-S locks; it never runs with columns that are gone."""
+    sa.ok("BEGIN TRAN; CREATE TABLE dbo.new (a int); INSERT dbo.new VALUES (7)")
+    task, answer = other.start("SELECT * FROM dbo.k CROSS JOIN dbo.new WHERE id = 1")
+    desk.login().ok("ALTER TABLE dbo.k DROP COLUMN n; ALTER TABLE dbo.k ADD late bit NULL")
+    sa.ok("COMMIT")
+    desk.settle(task)
+    assert [column.name for column in answer.columns_of[0]] == ["id", "late", "a"]
+    assert answer.rows == [(1, None, 7)]
+
+
 def test_a_second_creator_waits_and_finds_the_table(desk: Desk, sa: User, other: User) -> None:
     """DDL locks: the second CREATE waits for the first one's end, then fails with 2714."""
     sa.ok("BEGIN TRAN; CREATE TABLE dbo.new (a int)")

@@ -93,10 +93,13 @@ def compile_statement(node: syntax.Statement, context: Context) -> Compiled:
     known = context.plan.compiled.get(id(node))
     if known is not None and known.place == _place(session):
         return known
-    binder = Binder(session, context)
-    run = COMPILERS[type(node)](node, Scope(binder))
+    while True:
+        place, binder = _place(session), Binder(session, context)
+        run = COMPILERS[type(node)](node, Scope(binder))
+        if place == _place(session):  # else, while it waited for one table, another one may have changed
+            break
     starts = type(node) in STARTS_TRANSACTION or (isinstance(node, syntax.SelectStatement) and binder.reads_tables)
-    compiled = Compiled(run, binder.slots, binder.rights, starts, _place(session))
+    compiled = Compiled(run, binder.slots, binder.rights, starts, place)
     if binder.cacheable:
         context.plan.compiled[id(node)] = compiled
     return compiled
