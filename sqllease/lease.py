@@ -93,7 +93,7 @@ class SqlLease(Holdable, Fencing):
     def _acquire(self, terms: Terms | None) -> bool:
         options = self._options if terms is None else terms.options
         acquire = Acquire(self, options)
-        with self._one_at_a_time(raw=terms is None):
+        with self._one_at_a_time(acquire.left, raw=terms is None):
             self._present_options = options
             return perform(acquire, self._store)
 

@@ -54,10 +54,12 @@ class Lost:
         """
         if not self._decided.acquire(blocking=False):
             return
-        self.reason, self.cause = reason, cause
-        if self._first is not None:
-            self._first()
-        self._event.set()
+        try:
+            self.reason, self.cause = reason, cause
+            if self._first is not None:
+                self._first()
+        finally:  # also when Ctrl-C comes in between: over() waits for it
+            self._event.set()
         if not told:
             with suppress(Exception):  # a log that fails must not keep the listeners from hearing
                 journal.hold_lost(self._name, self._owner_id, reason, cause)
@@ -91,7 +93,7 @@ class Lost:
         if self._decided.acquire(blocking=False):
             self._over = True
         elif not self._over:
-            self._event.wait()  # somebody is at this moment about to set it
+            self._event.wait(LOOK_S)  # somebody is at this moment about to set it
         return self._over
 
     def _pause(self, ends: float | None) -> float | None:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 
-_SECRET_KEYS = frozenset({"pwd", "password", "accesstoken", "clientcertpassword", "keystoresecret", "clientkey"})
+_SECRET_KEYS = frozenset(
+    {"pwd", "password", "accesstoken", "clientcertificate", "clientcertpassword", "keystoresecret", "clientkey"}
+)
 
 
 _KEY = re.compile(r"\s*([^=;{}]+?)\s*=\s*")
 _BRACED = re.compile(r"\{((?:[^}]|\}\})*)\}?")
-_SWALLOWED = re.compile(rf"(?is);\s*(?:{'|'.join(sorted(_SECRET_KEYS))})\s*=(.*)")
+_SWALLOWED = re.compile(rf"(?is)\b(?:{'|'.join(sorted(_SECRET_KEYS))})\s*=(.*)")
 
 
 def parse(connection_string: str) -> list[tuple[str, str]]:
@@ -58,7 +60,7 @@ def secrets(connection_string: str) -> tuple[str, ...]:
     """
     pairs = _read(connection_string)
     values = {value for key, value in pairs if key in _SECRET_KEYS}
-    values |= {found[1] for _, value in pairs if (found := _SWALLOWED.search(value))}  # by another key's open brace
+    values |= {found[1] for _, value in pairs if (found := _SWALLOWED.search(value))}  # a ; is missing, or a brace
     if values:
         values |= {value for key, value in pairs if not key}
     pieces = values | {piece for value in values for piece in re.split(r"[;{}=\s]+", value)}

@@ -66,7 +66,10 @@ class Belief:
             tenure = Tenure(known.began, known.token, max(known.deadline, deadline), done.version, known.confirmed)
         else:
             tenure = Tenure(done.tenure, done.version, deadline, done.version)
-        return Belief(tenure=tenure, last=done.tenure, granted=self.granted, expires_at=done.expires_at)
+        expires_at = done.expires_at
+        if known is not None and self.expires_at is not None:
+            expires_at = max(expires_at, self.expires_at)  # like the deadline, never moved back
+        return Belief(tenure=tenure, last=done.tenure, granted=self.granted, expires_at=expires_at)
 
     def renewed(self, done: Done, sent_at: float, options: LeaseOptions) -> Belief:
         """The server has moved the expiry of our tenure."""

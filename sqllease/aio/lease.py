@@ -84,7 +84,7 @@ class AsyncSqlLease(AsyncHoldable, AsyncFencing):
     async def _acquire(self, terms: Terms | None) -> bool:
         options = self._options if terms is None else terms.options
         acquire = Acquire(self, options)
-        async with self._one_at_a_time(raw=terms is None):
+        async with self._one_at_a_time(acquire.left, raw=terms is None):
             self._present_options = options
             return await self._perform(acquire)
 
@@ -97,12 +97,14 @@ class AsyncSqlLease(AsyncHoldable, AsyncFencing):
     def _renew_blocking(self) -> bool:
         if not self._here:
             return False
-        if not self._turns.take_blocking(self.remaining):
-            raise self._busy()
+        # An awaited renewal gives its turn back only when the loop goes on. Two renewals do each other no harm: at
+        # worst the belief keeps the earlier deadline.
+        in_turn = self._turns.take_blocking(min(self.remaining, self._options.command_timeout))
         try:
             return perform(Renew(self), self._store.blocking)
         finally:
-            self._turns.give()
+            if in_turn:
+                self._turns.give()
 
     async def _release(self, patience: float | None = None, *, raw: bool = False) -> bool | None:
         if not self._here:

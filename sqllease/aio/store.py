@@ -60,9 +60,9 @@ class AsyncLeaseStore(LeaseTable):
         super().__init__(connection, max_connections=max_connections, **arguments)
         self._pool = AsyncPool(self._connector, max_connections)
         self._replica_pool = AsyncPool(self._replica_connector, 1) if self._replica_connector else None
-        self.blocking = LeaseStore(connection, max_connections=1, **arguments)
-        """For the threads that keep leases alive, which must not wait for the loop: one connection, when first
-        needed.
+        self.blocking = LeaseStore(connection, max_connections=max_connections, **arguments)
+        """For the threads that keep leases alive, which must wait neither for the loop nor for another lease's row:
+        connections of their own, opened when first needed. Mostly that is one.
         """
 
     def lease(

@@ -11,7 +11,16 @@ from typing import TypeVar
 
 import pytest
 
-from sqllease import AsyncHold, AsyncLeaseStore, LeaseInUse, LeaseLost, LeaseNotAcquired, LeaseStoreError, Outcome
+from sqllease import (
+    AsyncHold,
+    AsyncLeaseStore,
+    LeaseInUse,
+    LeaseLost,
+    LeaseNotAcquired,
+    LeaseOptions,
+    LeaseStoreError,
+    Outcome,
+)
 from tests.lease.bench import ACQUIRE, RELEASE, RENEW, Bench
 from tests.lease.support import PATIENCE_S, in_background, wait_until
 
@@ -196,6 +205,28 @@ class TestABlockedLoop:
                 lease.clock.advance(10)
                 assert heard.wait(PATIENCE_S)
                 assert held.lost.is_set()
+
+    async def test_with_an_awaited_renewal_in_flight_starves_no_renewal_either(
+        self, bench: Bench, store: AsyncLeaseStore
+    ) -> None:
+        options = LeaseOptions(duration=6, command_timeout=1, lock_timeout=0.5)
+        lease = store.lease("job", options=options, clock=bench.clock)
+        async with lease.hold() as held:
+            extending = asyncio.create_task(held.extend(6))
+            await seen(lambda: bench.finished(bench.arrived(RENEW)))  # its answer waits for the loop
+            bench.clock.advance(2)
+            wait_until(lambda: len(bench.sent(RENEW)) == 2, "renewed")  # nothing is awaited: the loop stands still
+            wait_until(lambda: held.remaining == pytest.approx(5.4), "the renewal has been believed")
+            await extending
+
+    async def test_of_one_lease_does_not_hold_up_the_renewals_of_another(
+        self, bench: Bench, store: AsyncLeaseStore
+    ) -> None:
+        locked, free = (store.lease(name, options=KEPT, clock=bench.clock) for name in ("locked", "free"))
+        async with locked.hold(), free.hold():
+            with bench.kept_back(RENEW):
+                bench.clock.advance(2)
+                wait_until(lambda: len(bench.sent(RENEW)) == 2, "both have been sent, though the first has no answer")
 
     async def test_is_no_matter_on_the_wire_even_with_every_connection_taken(
         self, bench: Bench, store: AsyncLeaseStore

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sqllease import LeaseLost, LeaseOptions, LeaseStore
+from sqllease import LeaseLost, LeaseOptions, LeaseStore, LeaseStoreError
 
 from .support import at_once, in_background
 
@@ -57,6 +57,18 @@ class TestOneObject:
         assert unanswered(second)
         kept_back.release()
         assert (first.result(20), second.result(20)) == (True, True)
+
+    def test_an_acquire_does_not_begin_after_a_third_of_the_duration(
+        self, store: LeaseStore, server: LocalSqlServer
+    ) -> None:
+        lease = store.lease("job", options=LeaseOptions(duration=6, command_timeout=5))
+        kept_back = server.faults.hold("before")
+        first = in_background(lease.try_acquire)
+        assert kept_back.held.wait(20)
+        with pytest.raises(LeaseStoreError, match="another call has not come back"):
+            lease.try_acquire()  # after two seconds
+        kept_back.release()
+        assert first.result(20) is True
 
     def test_one_object_never_needs_a_second_connection(self, store: LeaseStore, server: LocalSqlServer) -> None:
         lease = store.lease("job", options=SLOW)

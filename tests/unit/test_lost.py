@@ -181,6 +181,16 @@ class TestTheEnd:
         assert not watched.lost.over()
         assert watched.lost.is_set()
 
+    def test_an_interrupt_in_the_moment_of_the_loss_leaves_nobody_waiting(self, watched: Watched) -> None:
+        def interrupted() -> None:
+            raise KeyboardInterrupt
+
+        lost = Lost("job", "me", lambda: 10.0 - watched.clock.now(), interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            lost.set("gone")
+        assert in_background(lost.over).result(PATIENCE_S) is False
+        assert lost.is_set()
+
     def test_it_may_be_told_twice(self, watched: Watched) -> None:
         assert watched.lost.over()
         assert watched.lost.over()

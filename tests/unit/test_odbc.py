@@ -91,6 +91,14 @@ def test_a_secret_is_found_under_each_of_its_keys(key: str, text: str) -> None:
     assert "hunter2" in secrets(text.format(key=key))
 
 
+@pytest.mark.parametrize("between", [" ", "\n", ",", "\t", ", "])
+@pytest.mark.parametrize(
+    "text", ["DRIVER=NoSuch{}PWD=hunter2;UID=sa", "UID=sa{}Password=hunter2", "DRIVER={{NoSuch{}PWD=hunter2}};UID=sa"]
+)
+def test_a_secret_is_found_where_its_semicolon_is_missing(text: str, between: str) -> None:
+    assert "hunter2" in secrets(text.format(between))
+
+
 def test_what_is_no_secret_stays_readable() -> None:
     assert secrets("DRIVER={ODBC Driver 18 for SQL Server};SERVER=pwd-host;UID=password;DATABASE=app") == ()
 

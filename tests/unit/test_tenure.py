@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -61,6 +61,11 @@ def test_an_acquire_after_a_release_gets_a_new_token_even_where_the_server_still
 def test_a_renew_moves_the_deadline_and_keeps_the_token() -> None:
     renewed = HELD.renewed(done(version=2002), 120.0, OPTIONS)
     assert (token(renewed), renewed.remaining(120.0)) == (2001, 27.0)
+
+
+def test_a_shorter_renew_moves_no_expiry_back() -> None:
+    renewed = HELD.renewed(done(version=2002, expires_at=EXPIRES_AT - timedelta(seconds=5)), 120.0, OPTIONS)
+    assert renewed.expires_at == EXPIRES_AT
 
 
 @given(st.lists(st.floats(100.0, 127.0), max_size=5))
