@@ -4,12 +4,15 @@ from __future__ import annotations
 
 # --- README: FastAPI
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
 from fastapi import FastAPI
 
-from sqllease import AsyncLeaseStore, LeaseError, LeaseOptions
+from sqllease import AsyncLeaseStore, LeaseOptions
+
+log = logging.getLogger(__name__)
 
 
 def application(
@@ -23,7 +26,8 @@ def application(
                     app.state.leading = True
                     while not await held.lost.wait(timeout=every):
                         await sweep()
-            except LeaseError:  # lost, or the database was away: stand again
+            except Exception:  # the lease is lost, the database away, or the sweep failed: stand again
+                log.exception("the sweeper stands again")
                 await asyncio.sleep(every)
             finally:
                 app.state.leading = False

@@ -28,10 +28,14 @@ class Host:
 
     def __init__(self, dsn: str) -> None:
         self.sweeps = 0
+        self.trouble: Exception | None = None
         self.app: FastAPI = application(dsn, self.sweep, every=EVERY_S, duration=DURATION_S)
 
     async def sweep(self) -> None:
         self.sweeps += 1
+        trouble, self.trouble = self.trouble, None
+        if trouble is not None:
+            raise trouble
 
     def running(self) -> AbstractAsyncContextManager[object]:
         return self.app.router.lifespan_context(self.app)
@@ -84,6 +88,16 @@ async def test_who_lost_the_lease_stops_and_stands_again(dsn: str, server: Local
         )
         before = host.sweeps
         await until(lambda: host.sweeps > before, "it sweeps again")
+
+
+async def test_a_sweep_that_fails_is_told_and_does_not_end_the_sweeping(
+    dsn: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    host = Host(dsn)
+    host.trouble = ValueError("a bug in the sweep")
+    async with host.running():
+        await until(lambda: host.sweeps >= 3, "it goes on sweeping")
+    assert "a bug in the sweep" in caplog.text
 
 
 async def test_without_a_database_the_application_starts_and_leads_once_there_is_one(

@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.drivers import Driver
+
 HERE = Path(__file__).parent
 README = (HERE.parents[1] / "README.md").read_text("utf-8")
 MARKED = re.compile(r"^# --- README: (?P<what>[^\n]+)\n(?P<code>.*?)\n+# --- end$", re.MULTILINE | re.DOTALL)
+BLOCKS = re.findall(r"^```python\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 REGIONS = {
     found["what"]: found["code"]
     for path in sorted(HERE.glob("*.py"))
@@ -25,3 +28,8 @@ def test_there_are_recipes() -> None:
 @pytest.mark.parametrize("what", REGIONS)
 def test_the_readme_shows_what_runs(what: str) -> None:
     assert f"```python\n{REGIONS[what]}\n```\n" in README
+
+
+def test_the_example_of_the_stand_in_runs_as_it_is_printed(driver: Driver) -> None:
+    (code,) = (block for block in BLOCKS if "LocalSqlServer() as server" in block)
+    exec(compile(code.replace('driver="FreeTDS"', f"driver={driver.odbc!r}"), "README.md", "exec"), {})
