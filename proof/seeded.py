@@ -158,9 +158,37 @@ MUTANTS = (
     Mutant(
         "held until the release is answered",
         "calls.py",
-        "lease._belief = lease._belief.ended().doubtful()",
+        "lease._end_tenure()",
         "lease._belief = lease._belief.doubtful()",
         "tests/unit/test_calls.py tests/lease/test_belief.py",
+    ),
+    Mutant(
+        "a late answer revives what is being given back",
+        "base.py",
+        "        self._era += 1  # before the belief: see _believe\n",
+        "",
+        "tests/hold/test_late_answers.py",
+    ),
+    Mutant(
+        "acquire: a later hold is not in the row",
+        "sql/acquire.sql",
+        "IF @kept_until < @expires",
+        "IF 1 = 1",
+        "tests/lease/test_hold_at_least.py",
+    ),
+    Mutant(
+        "a lock that was not given back is forgotten",
+        "providers.py",
+        "            self._remember(found.lease, found.lease.try_release)\n            raise\n",
+        "            raise\n",
+        "tests/providers/test_unanswered.py",
+    ),
+    Mutant(
+        "reads: an open transaction of the pool's stays open",
+        "statements.py",
+        '("session", "inspect")',
+        '("inspect",)',
+        "tests/lease/test_connections.py -k of_a_store",
     ),
     Mutant(
         "a tenure that was given back goes on",
