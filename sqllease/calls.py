@@ -66,7 +66,7 @@ class Call(ABC):
 
     def policy(self) -> dict[str, Any]:
         """How tenacity tries again."""
-        return retry_policy(self.lease._clock, self._budget)
+        return retry_policy(self.lease._clock, self._budget, self._began_at)
 
     def too_late(self, rows: Sequence[Row] | None, ask: Ask) -> None:
         """Undoes, by asking, what nobody waits for any more. rows: the answer, None when it was lost to the cancel."""

@@ -219,8 +219,8 @@ class StopBefore(stop_base):
     On the lease's own clock, and in real time as well: a clock that a test has stopped must not make a call endless.
     """
 
-    def __init__(self, clock: Clock, budget: float) -> None:
-        self._clock, self._budget, self._began = clock, budget, clock.now()
+    def __init__(self, clock: Clock, budget: float, began: float) -> None:
+        self._clock, self._budget, self._began = clock, budget, began
 
     def __call__(self, retry_state: RetryCallState) -> bool:
         passed = max(self._clock.now() - self._began, retry_state.seconds_since_start or 0.0)
@@ -239,13 +239,13 @@ def wait(retry_state: RetryCallState) -> float:
     return (_WAIT_THROTTLED if throttled else _WAIT)(retry_state)
 
 
-def retry_policy(clock: Clock, budget: float) -> dict[str, Any]:
+def retry_policy(clock: Clock, budget: float, began: float | None = None) -> dict[str, Any]:
     """Tenacity's arguments, the same for Retrying and AsyncRetrying: only listed faults are tried again, nothing else
-    is caught.
+    is caught. began: when the call began on this clock, None for now.
     """
     return {
         "retry": retry_if_exception(lambda error: isinstance(error, Retry) and error.fault.kind is not Kind.SET_UP),
-        "stop": StopBefore(clock, budget),
+        "stop": StopBefore(clock, budget, clock.now() if began is None else began),
         "wait": wait,
         "reraise": True,
     }

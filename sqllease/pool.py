@@ -8,8 +8,6 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Generic, Protocol, TypeVar
 
 from .connection import Connection, Connector
@@ -110,29 +108,30 @@ class Pool:
         self._shelf: Shelf[Connection] = Shelf(self._limit)
         self._changed = threading.Condition()
 
-    @contextmanager
-    def take(self, login_timeout: int, patience: float) -> Iterator[Connection]:
-        """A connection for one call. Raises Retry when none is free for ``patience`` seconds, or none can be opened."""
+    def take(self, login_timeout: int, patience: float) -> Taken:
+        """``with``: a connection for one call. Raises Retry when none is free for ``patience`` seconds, or none can be
+        opened.
+        """
+        return Taken(self, login_timeout, patience)
+
+    def _take(self, patience: float) -> Connection | None:
         with self._changed:
-            if not self._changed.wait_for(lambda: self._shelf.free, patience):
+            if not self._shelf.free and not self._changed.wait_for(lambda: self._shelf.free, patience):
                 raise Retry(all_in_use(self._limit, patience))
-            connection = self._shelf.take()
-        try:
-            if connection is None:
-                connection = Connection(self._connector.open(login_timeout), self._connector.hidden)
-                with self._changed:
-                    self._shelf.opened(connection)
-            yield connection
-        except BaseException as error:
-            if connection is not None and spoils(error):
-                connection.drop()
-            raise
-        finally:
-            with self._changed:
-                useless = self._shelf.give(connection)
-                self._changed.notify()
-            for old in useless:
-                old.drop()
+            return self._shelf.take()
+
+    def _open(self, login_timeout: int) -> Connection:
+        connection = Connection(self._connector.open(login_timeout), self._connector.hidden)
+        with self._changed:
+            self._shelf.opened(connection)
+        return connection
+
+    def _give(self, connection: Connection | None) -> None:
+        with self._changed:
+            useless = self._shelf.give(connection)
+            self._changed.notify()
+        for old in useless:
+            old.drop()
 
     def close(self) -> None:
         """Drops the idle connections. The pool can be used again."""
@@ -140,6 +139,31 @@ class Pool:
             idle = self._shelf.empty()
         for connection in idle:
             connection.drop()
+
+
+class Taken:
+    """One connection while it is out. A class, since a generator costs each call twice as much."""
+
+    __slots__ = ("_connection", "_login_timeout", "_patience", "_pool")
+
+    def __init__(self, pool: Pool, login_timeout: int, patience: float) -> None:
+        self._pool, self._login_timeout, self._patience = pool, login_timeout, patience
+
+    def __enter__(self) -> Connection:
+        connection = self._pool._take(self._patience)
+        if connection is None:
+            try:
+                connection = self._pool._open(self._login_timeout)
+            except BaseException:
+                self._pool._give(None)
+                raise
+        self._connection = connection
+        return connection
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is not None and spoils(error):
+            self._connection.drop()
+        self._pool._give(self._connection)
 
 
 class Resettable(Protocol):

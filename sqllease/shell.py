@@ -61,7 +61,6 @@ def ask(call: Call, store: LeaseStore) -> Verdict:
     if call.void:
         return Verdict(False)
     call.begin()
-    policy = call.policy()
     failed: Retry | None
     try:
         return _attempt(call, store)
@@ -70,7 +69,7 @@ def ask(call: Call, store: LeaseStore) -> Verdict:
     # Only now tenacity, which would be a third of the work of each call. Its first attempt is the one that has failed.
     fault: Fault
     try:
-        for attempt in Retrying(**policy, sleep=time.sleep):
+        for attempt in Retrying(**call.policy(), sleep=time.sleep):
             with attempt:
                 if failed is not None:
                     first, failed = failed, None
