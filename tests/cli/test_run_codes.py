@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sqllease import SqlLease
+from sqllease import SqlLease, schema
 from sqllease.testing import LocalSqlServer
 from tests.drivers import Driver, find_driver
 
@@ -159,6 +159,12 @@ class TestTheDatabaseFails:
 
     def test_the_table_is_missing(self, server: LocalSqlServer, desk: Desk, name: str, ms_driver: Driver) -> None:
         desk.connection = server.connection_string(driver=ms_driver.odbc)
+        self._fails(desk, name)
+
+    def test_a_right_is_missing(self, server: LocalSqlServer, desk: Desk, name: str, ms_driver: Driver) -> None:
+        server.execute(schema.create_script())
+        server.execute("CREATE LOGIN app WITH PASSWORD = 'App-Pass-1'; CREATE USER app FOR LOGIN app;")
+        desk.connection = server.connection_string(driver=ms_driver.odbc, user="app", password="App-Pass-1")
         self._fails(desk, name)
 
     @staticmethod
