@@ -83,6 +83,9 @@ def _is_not_full(error: BaseException) -> bool:
     return not (isinstance(error, Retry) and error.fault.kind is Kind.BUSY)
 
 
+BROKEN = Fault(Kind.MOVED, text="the link broke behind the answer, and the lock went with its session")
+
+
 @dataclass(eq=False, slots=True)
 class _Pinned:
     """One lock and the connection that it lives on. ``undo`` gives the connection back."""
@@ -160,7 +163,10 @@ class AppLockProvider(AppLocks):
     def _obtain(self, name: str) -> str | None:
         with ExitStack() as undo:
             connection = undo.enter_context(self._pool.take(self._login_timeout, self._login_timeout))
-            if not self._granted(connection.ask(self._statement("obtain", name), PATIENCE.command_timeout)):
+            granted = self._granted(connection.ask(self._statement("obtain", name), PATIENCE.command_timeout))
+            if not connection.usable:
+                raise Retry(BROKEN)
+            if not granted:
                 return None
             lock_id = new_owner_id()
             self._pinned[lock_id] = _Pinned(name, connection, undo.pop_all())

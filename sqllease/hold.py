@@ -217,6 +217,17 @@ def unclaim(lease: LeaseBase) -> None:
     lease._claim = None
 
 
+def complete(value: T) -> T:
+    """What work under a lease has returned. LeaseValueError when it has not been done yet: it would be done after the
+    lease was given back.
+    """
+    if inspect.isawaitable(value) or inspect.isgenerator(value) or inspect.isasyncgen(value):
+        if inspect.iscoroutine(value):
+            value.close()  # else Python warns that nobody awaited it
+        raise LeaseValueError(f"the work returned {type(value).__name__}: it would run after its lease was given back")
+    return value
+
+
 def not_acquired(lease: LeaseBase, terms: Terms) -> str:
     """The text of LeaseNotAcquired: who has it, and for how long."""
     holder = lease.holder

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from . import fence
 from .base import LeaseBase
 from .errors import LeaseError, LeaseNotAcquired, LeaseValueError
-from .hold import HoldBase, Outcome, Terms, claim, hand_over, not_acquired, publish, unclaim
+from .hold import HoldBase, Outcome, Terms, claim, complete, hand_over, not_acquired, publish, unclaim
 from .keepalive import KeepAlive
 from .leaving import Leaving, report
 from .options import Seconds, seconds
@@ -141,7 +141,7 @@ class Holdable(LeaseBase):
                 held = stack.enter_context(block)
             except LeaseNotAcquired as error:
                 return Outcome(False, holder=error.holder)
-            return Outcome(True, value=work(held))
+            return Outcome(True, value=complete(work(held)))
 
 
 class _Block:
@@ -222,5 +222,6 @@ class _TryBlock:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._entered:
+        entered, self._entered = self._entered, False  # a block may be used again
+        if entered:
             self._block.__exit__(kind, error, trace)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from tenacity import AsyncRetrying
 
-from sqllease.applocks import PATIENCE, AppLocks
+from sqllease.applocks import BROKEN, PATIENCE, AppLocks
 from sqllease.connection import Connect
 from sqllease.faults import Fault, Retry
 from sqllease.names import new_owner_id
@@ -92,7 +92,10 @@ class AsyncAppLockProvider(AppLocks):
     async def _obtain(self, name: str) -> str | None:
         async with AsyncExitStack() as undo:
             connection = await undo.enter_async_context(self._pool.take(self._login_timeout, self._login_timeout))
-            if not self._granted(await _ask(connection, self._statement("obtain", name))):
+            granted = self._granted(await _ask(connection, self._statement("obtain", name)))
+            if not connection.usable:
+                raise Retry(BROKEN)
+            if not granted:
                 return None
             lock_id = new_owner_id()
             self._pinned[lock_id] = _Pinned(name, connection, undo.pop_all())

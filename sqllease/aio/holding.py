@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from sqllease.base import LeaseBase
 from sqllease.errors import LeaseError, LeaseNotAcquired
 from sqllease.fence import Fence
-from sqllease.hold import HoldBase, Outcome, Terms, claim, hand_over, not_acquired, publish, unclaim
+from sqllease.hold import HoldBase, Outcome, Terms, claim, complete, hand_over, not_acquired, publish, unclaim
 from sqllease.keepalive import KeepAlive
 from sqllease.leaving import RELEASE_PATIENCE_S, Leaving, report
 from sqllease.lost import Lost
@@ -166,7 +166,7 @@ class AsyncHoldable(LeaseBase):
                 held = await stack.enter_async_context(block)
             except LeaseNotAcquired as error:
                 return Outcome(False, holder=error.holder)
-            return Outcome(True, value=await work(held))
+            return Outcome(True, value=complete(await work(held)))
 
 
 class _Block:
@@ -285,5 +285,6 @@ class _TryBlock:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._entered:
+        entered, self._entered = self._entered, False  # a block may be used again
+        if entered:
             await self._block.__aexit__(kind, error, trace)

@@ -10,7 +10,7 @@ from sqllease import SYSTEM_CLOCK, Clock, LeaseLost, LeaseStoreError
 from sqllease.testing import ManualClock
 from tests.lease.support import PATIENCE_S, in_background, wait_until
 
-from .scripted import Gate, ScriptedLease, library_threads
+from .scripted import AsyncScriptedLease, Gate, ScriptedLease, held_by, library_threads
 
 
 @pytest.fixture
@@ -271,3 +271,33 @@ class TestALoss:
         with pytest.raises(LeaseLost), lease.hold(on_lost=lambda: 1 / 0) as held:
             lease.clock.advance(27)
             held.check()
+
+
+def test_a_block_that_is_used_again_and_got_nothing_leaves_nothing() -> None:
+    lease = ScriptedLease()
+    block = lease.try_hold()
+    with block as first:
+        assert first is not None
+    lease.acquires.append(held_by())
+    with block as second:
+        assert second is None
+        entered = lease.hold()
+        held = entered.__enter__()
+    held.check()
+    entered.__exit__(None, None, None)
+    assert lease.asked == ["acquire", "release", "acquire", "acquire", "release"]
+
+
+async def test_an_async_one_too() -> None:
+    lease = AsyncScriptedLease()
+    block = lease.try_hold()
+    async with block as first:
+        assert first is not None
+    lease.acquires.append(held_by())
+    async with block as second:
+        assert second is None
+        entered = lease.hold()
+        held = await entered.__aenter__()
+    held.check()
+    await entered.__aexit__(None, None, None)
+    assert lease.asked == ["acquire", "release", "acquire", "acquire", "release"]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from sqllease import LeaseLost, LeaseNotAcquired, LeaseStore, LeaseValueError, Outcome
+from sqllease import AsyncHold, LeaseLost, LeaseNotAcquired, LeaseStore, LeaseValueError, Outcome
 from sqllease.holding import Hold
 from tests.lease.bench import ACQUIRE, Bench
+
+from .scripted import AsyncScriptedLease
 
 
 @pytest.fixture
@@ -58,3 +60,25 @@ def test_a_coroutine_function_is_refused(bench: Bench) -> None:
     with pytest.raises(LeaseValueError, match="plain function"):
         bench.lease().run(work)
     assert not bench.sent(ACQUIRE)
+
+
+def test_work_that_would_run_after_its_lease_is_an_error_and_not_an_outcome(bench: Bench) -> None:
+    async def later() -> None: ...
+
+    def now(held: Hold) -> object:
+        return later()
+
+    for work in (now, lambda held: (number for number in range(3))):
+        with pytest.raises(LeaseValueError, match="after its lease was given back"):
+            bench.lease().run(work)
+        assert not bench.rows()
+
+
+async def test_under_asyncio_too() -> None:
+    async def work(held: AsyncHold) -> object:
+        return (number for number in range(3))
+
+    lease = AsyncScriptedLease()
+    with pytest.raises(LeaseValueError, match="after its lease was given back"):
+        await lease.run(work)
+    assert lease.asked == ["acquire", "release"]

@@ -5,6 +5,7 @@ Return codes are from Microsoft's "sp_getapplock (Transact-SQL)".
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from typing import Any
 import pyodbc
 import pytest
 
-from sqllease import AppLockProvider, LeaseConfigurationError, LeaseStoreError, LeaseValueError
+from sqllease import AppLockProvider, AsyncAppLockProvider, LeaseConfigurationError, LeaseStoreError, LeaseValueError
 from sqllease.applocks import AppLocks
 from sqllease.connection import Connection
 from sqllease.faults import Retry
@@ -253,3 +254,35 @@ def _obtained(provider: AppLockProvider, resource: str) -> bool:
     """Asks until the server has seen that the other session has ended."""
     wait_until(lambda: provider.obtain_lock(resource), f"{resource} is free")
     return True
+
+
+@pytest.mark.parametrize("colour", ["sync", "async"])
+def test_a_grant_whose_link_broke_behind_the_answer_is_none(
+    ms_driver: Driver, server: LocalSqlServer, monkeypatch: pytest.MonkeyPatch, colour: str
+) -> None:
+    """The lock goes with its session, so the row in hand says nothing any more."""
+    dsn = server.connection_string(driver=ms_driver.odbc)
+    ask = Connection.ask
+    cut: list[bool] = []
+
+    def cut_once(self: Connection, *arguments: Any) -> Any:
+        rows = ask(self, *arguments)
+        if not cut:
+            cut.append(True)
+            self.drop()
+        return rows
+
+    monkeypatch.setattr(Connection, "ask", cut_once)
+    with asyncio.Runner() as runner:
+        if colour == "sync":
+            provider = AppLockProvider(dsn)
+            lock_id = provider.obtain_lock("a")
+            held = lock_id is not None and provider.is_held("a", lock_id)
+            provider.close()
+        else:
+            awaited = AsyncAppLockProvider(dsn)
+            lock_id = runner.run(awaited.obtain_lock("a"))
+            held = lock_id is not None and runner.run(awaited.is_held("a", lock_id))
+            runner.run(awaited.aclose())
+    assert cut
+    assert held
