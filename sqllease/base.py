@@ -75,6 +75,7 @@ class LeaseBase:
             replica.options.check_with(options)
         self._belief = Belief()
         self._renew_failing = False
+        self._leaving = False  # a hold is being left: no renewal is tried again
         self._newest: object = None  # the acquire that began last
         self._pid = os.getpid()
 

@@ -45,6 +45,11 @@ class Call(ABC):
         return False
 
     @property
+    def unwanted(self) -> bool:
+        """True when no further attempt is wanted."""
+        return False
+
+    @property
     def left(self) -> float:
         """Seconds in which another attempt may still start."""
         return max(0.0, self._began_at + self._budget - self.lease._clock.now())
@@ -66,7 +71,7 @@ class Call(ABC):
 
     def policy(self) -> dict[str, Any]:
         """How tenacity tries again."""
-        return retry_policy(self.lease._clock, self._budget, self._began_at)
+        return retry_policy(self.lease._clock, self._budget, self._began_at, lambda: self.unwanted)
 
     def too_late(self, rows: Sequence[Row] | None, ask: Ask) -> None:
         """Undoes, by asking, what nobody waits for any more. rows: the answer, None when it was lost to the cancel."""
@@ -77,11 +82,10 @@ class Call(ABC):
         self._asked = True
 
     def _doubt(self, fault: Fault) -> bool:
-        """Whether something may have been done that nobody told us. An error that the server gave for the statement
-        is an answer: that one did nothing. Earlier ones may have.
+        """Whether something may have been done that nobody told us. An error of which it is known that it comes before
+        anything is done is an answer; others may come from behind the statement's own commit. Earlier ones count too.
         """
-        refused = fault.kind is Kind.SET_UP and fault.sent and fault.number != 0
-        return self._in_doubt or (self._unanswered and not refused)
+        return self._in_doubt or (self._unanswered and not fault.refused)
 
     def _error(self, fault: Fault) -> LeaseError:
         return replace(fault, sent=fault.sent or (self._asked and self._doubt(fault))).error()
@@ -222,8 +226,15 @@ class Renew(Call):
     def void(self) -> bool:
         return self._tenure is None or self._tenure.deadline == NEVER
 
+    @property
+    def unwanted(self) -> bool:
+        """Nobody waits for another attempt: who leaves a hold wants to go."""
+        return self.abandoned or self.lease._leaving
+
     def prepare(self) -> Statement:
         assert self._tenure is not None
+        if self.unwanted:
+            raise Retry(Fault(Kind.BUSY, text="the hold is being left", sent=False))
         self._about_to_send()
         return self.lease._statements.renew(self.lease._name, self.lease._owner_id, self._tenure.began, self.options)
 
@@ -285,7 +296,7 @@ class Release(Call):
         self._tenure = tenure.began if began is None and tenure is not None else began
         self.repeated = False
         self._another = lease._belief.in_doubt  # an unanswered acquire may have begun another tenure than this one
-        if self._tenure is not None:
+        if self._tenure is not None and (tenure is None or tenure.began == self._tenure):
             lease._end_tenure()
 
     @property

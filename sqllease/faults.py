@@ -11,6 +11,7 @@ connection string.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
@@ -26,7 +27,9 @@ from .odbc import scrub
 OPEN_TRANSACTION = 51000
 """Our own THROW: the connection arrived with an open transaction."""
 
-CONTENTION = frozenset({601, 1203, 1204, 1205, 1221, 1222, 2601, 2627, 3960, 3961, 8628, 8645, 8651, 42029})
+CONTENTION = frozenset(
+    {601, 617, 669, 1203, 1204, 1205, 1221, 1222, 2601, 2627, 3960, 3961, 3966, 8628, 8645, 8651, 10922, 42029}
+)
 MOVED = frozenset(
     {
         -2,
@@ -83,7 +86,7 @@ MOVED = frozenset(
     }
     | {40540, 40613, 42108, 42109}
 )
-THROTTLED = frozenset({10922, 10928, 10929, 10930, 10936, 40189, 40501, 40642, 40648, 40675, 49918, 49919, 49920})
+THROTTLED = frozenset({10928, 10929, 10930, 10936, 40189, 40501, 40642, 40648, 40675, 49918, 49919, 49920})
 
 _SET_UP = {
     208: "the lease table is missing: run ensure_created(), or give a DBA create_script()",
@@ -148,6 +151,11 @@ class Fault:
     sqlstate: str = ""
     text: str = ""
     sent: bool = True
+
+    @property
+    def refused(self) -> bool:
+        """True when it is known that the server did nothing of what was asked."""
+        return self.kind is Kind.SET_UP and self.sent and self.number in _SET_UP
 
     @property
     def breaks_connection(self) -> bool:
@@ -219,12 +227,12 @@ class StopBefore(stop_base):
     On the lease's own clock, and in real time as well: a clock that a test has stopped must not make a call endless.
     """
 
-    def __init__(self, clock: Clock, budget: float, began: float) -> None:
-        self._clock, self._budget, self._began = clock, budget, began
+    def __init__(self, clock: Clock, budget: float, began: float, unwanted: Callable[[], bool]) -> None:
+        self._clock, self._budget, self._began, self._unwanted = clock, budget, began, unwanted
 
     def __call__(self, retry_state: RetryCallState) -> bool:
         passed = max(self._clock.now() - self._began, retry_state.seconds_since_start or 0.0)
-        return passed + retry_state.upcoming_sleep > self._budget
+        return passed + retry_state.upcoming_sleep > self._budget or self._unwanted()
 
 
 _WAIT = wait_exponential(multiplier=0.05, max=1.0) + wait_random(0, 0.05)
@@ -239,13 +247,15 @@ def wait(retry_state: RetryCallState) -> float:
     return (_WAIT_THROTTLED if throttled else _WAIT)(retry_state)
 
 
-def retry_policy(clock: Clock, budget: float, began: float | None = None) -> dict[str, Any]:
+def retry_policy(
+    clock: Clock, budget: float, began: float | None = None, unwanted: Callable[[], bool] = lambda: False
+) -> dict[str, Any]:
     """Tenacity's arguments, the same for Retrying and AsyncRetrying: only listed faults are tried again, nothing else
-    is caught. began: when the call began on this clock, None for now.
+    is caught. began: when the call began on this clock, None for now. unwanted: whether nobody wants another attempt.
     """
     return {
         "retry": retry_if_exception(lambda error: isinstance(error, Retry) and error.fault.kind is not Kind.SET_UP),
-        "stop": StopBefore(clock, budget, clock.now() if began is None else began),
+        "stop": StopBefore(clock, budget, clock.now() if began is None else began, unwanted),
         "wait": wait,
         "reraise": True,
     }

@@ -23,6 +23,7 @@ class Leaving:
         self._hold, self._lease = hold, hold.lease
         self._trouble: Exception | None = None
         self._patience: float | None = None
+        self._lease._leaving = True
         withdraw(hold)
 
     @property
@@ -69,7 +70,7 @@ class Leaving:
     def end(self) -> Exception | None:
         """The hold is over. What its block is to raise, if the body has not failed."""
         hold, lease = self._hold, self._lease
-        hold._over = True
+        hold._over, lease._leaving = True, False
         if not self.here:
             return hold._loss()
         if lease._belief.tenure is not None:

@@ -161,9 +161,11 @@ class Taken:
         return connection
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if error is not None and spoils(error):
-            self._connection.drop()
-        self._pool._give(self._connection)
+        try:
+            if error is not None and spoils(error):
+                self._connection.drop()
+        finally:  # a second Ctrl-C may come out of the close
+            self._pool._give(self._connection)
 
 
 class Resettable(Protocol):

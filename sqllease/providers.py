@@ -61,7 +61,6 @@ class LeaseLocks(Generic[L, Leave]):
         self._release = release
         self._keep_alive = keep_alive
         self._obtained: dict[str, _Obtained[L, Leave]] = {}
-        self._changing = threading.Lock()
 
     def is_held(self, resource: str, lock_id: str) -> bool:
         """Whether this process may still believe that it holds the lock: ``held`` of its lease. No I/O."""
@@ -70,21 +69,18 @@ class LeaseLocks(Generic[L, Leave]):
 
     def _remember(self, lease: L, leave: Leave) -> str:
         now = lease._clock.now()
-        with self._changing:
-            # What has run out is nobody's by now.
-            for lock_id in [lock_id for lock_id, old in self._obtained.items() if old.over(now)]:
-                del self._obtained[lock_id]
-            self._obtained[lease.owner_id] = _Obtained(lease, leave, now + lease.options.duration)
+        for lock_id, old in list(self._obtained.items()):
+            if old.over(now):  # what has run out is nobody's by now
+                self._obtained.pop(lock_id, None)
+        self._obtained[lease.owner_id] = _Obtained(lease, leave, now + lease.options.duration)
         return lease.owner_id
 
     def _take(self, resource: str, lock_id: str) -> _Obtained[L, Leave] | None:
         """What was obtained under this id, to be released by this caller alone."""
-        with self._changing:
-            found = self._obtained.get(lock_id) if self._release else None
-            if found is None or found.lease.name != self._prefix + resource:
-                return None
-            del self._obtained[lock_id]
-        return found
+        found = self._obtained.get(lock_id) if self._release else None
+        if found is None or found.lease.name != self._prefix + resource:
+            return None
+        return self._obtained.pop(lock_id, None)  # of callers that come together one gets it; no lock to be forked
 
 
 class _Obtained(NamedTuple, Generic[L, Leave]):

@@ -108,7 +108,8 @@ class LeaseStore(LeaseTable):
         nobody; returns how many.
 
         progress: called after each batch with the number so far. A row that somebody has locked is left for the next
-        time.
+        time. **older_than must not be below the largest takeover_grace that is used on the table**: a row that is gone
+        keeps nobody waiting, whatever the holder still believes.
         """
         batch = self._purge_batch(older_than)
         total = 0

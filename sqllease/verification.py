@@ -15,7 +15,7 @@ from .names import TableName
 from .statements import Statement, render
 
 SCHEMA_VERSION = 1
-_BINARY_SUFFIXES = ("_BIN2", "_BIN")
+_BINARY_SUFFIXES = ("_BIN2", "_BIN", "_BIN2_UTF8")
 
 _COLUMNS = {
     "LeaseName": ("nvarchar", 400, 0, False),

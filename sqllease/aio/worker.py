@@ -13,7 +13,7 @@ import time
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 T = TypeVar("T")
 
@@ -22,40 +22,47 @@ EXIT_PATIENCE_S = 2.0
 
 
 class Worker:
-    """Has what aioodbc and asyncio want of an executor: ``submit``. Its thread starts with the first job."""
+    """Has what aioodbc and asyncio want of an executor: ``submit``. Its thread starts with the first job, and another
+    one with the first job after ``end``: what is asked in an atexit handler is answered too.
+    """
 
     def __init__(self) -> None:
-        self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._starting = threading.Lock()
-        self._thread: threading.Thread | None = None
+        self._jobs: _Jobs | None = None
+        self._changing = threading.Lock()
         _workers.add(self)
+
+    def __del__(self) -> None:
         # One that is forgotten takes its thread with it, after the jobs that it still has.
-        weakref.finalize(self, self._jobs.put, None)
+        if self._jobs is not None:
+            self._jobs.put(None)
 
     def submit(self, job: Callable[..., T], *arguments: Any) -> Future[T]:
         """Has the job done, behind those that came before. A job that has not begun can be cancelled."""
         future: Future[T] = Future()
-        self._jobs.put(lambda: _do(future, job, arguments))
-        with self._starting:
-            if self._thread is None:
-                self._thread = threading.Thread(target=_work, args=(self._jobs,), name="sqllease", daemon=True)
-                self._thread.start()
+        with self._changing:
+            if self._jobs is None:
+                jobs: _Jobs = queue.SimpleQueue()
+                thread = threading.Thread(target=_work, args=(jobs,), name="sqllease", daemon=True)
+                thread.start()
+                _threads.add(thread)
+                self._jobs = jobs
+            self._jobs.put(lambda: _do(future, job, arguments))
         return future
 
     def end(self) -> None:
         """The thread ends when it has done what it has; never waits."""
-        self._jobs.put(None)
-
-    def wait(self, patience: float) -> None:
-        """Until the thread has ended, at most so many seconds."""
-        if self._thread is not None:
-            self._thread.join(patience)
+        with self._changing:
+            jobs, self._jobs = self._jobs, None
+        if jobs is not None:
+            jobs.put(None)
 
 
+_Jobs: TypeAlias = "queue.SimpleQueue[Callable[[], None] | None]"
 _workers: weakref.WeakSet[Worker] = weakref.WeakSet()
+_threads: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 
 
-def _work(jobs: queue.SimpleQueue[Callable[[], None] | None]) -> None:
+def _work(jobs: _Jobs) -> None:
     while (job := jobs.get()) is not None:
         job()
         del job  # else it would live, with all that it knows, until the next one comes
@@ -75,9 +82,8 @@ def _do(future: Future[Any], job: Callable[..., Any], arguments: tuple[Any, ...]
 @atexit.register
 def _wait_a_little() -> None:
     # Drivers should not be taken apart under a thread that is in them.
-    workers = list(_workers)
-    for worker in workers:
+    for worker in list(_workers):
         worker.end()
     ends = time.monotonic() + EXIT_PATIENCE_S
-    for worker in workers:
-        worker.wait(max(0.0, ends - time.monotonic()))
+    for thread in list(_threads):
+        thread.join(max(0.0, ends - time.monotonic()))

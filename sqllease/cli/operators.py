@@ -174,7 +174,8 @@ def _consequence(info: LeaseInfo) -> str:
 def purge(source: Source, older_than: float) -> None:
     """Deletes the rows that have been expired for long, in small batches that wait for nobody.
 
-    A row that somebody has locked is left for the next time.
+    A row that somebody has locked is left for the next time. --older-than must not be below the largest takeover_grace
+    that is used on the table: in its grace an expired row still keeps others waiting.
     """
 
     def progress(total: int) -> None:

@@ -240,6 +240,22 @@ def test_a_program_whose_login_hangs_can_end(desk: Desk) -> None:
     assert time.monotonic() - float(out) < DRIVERS_TIMEOUT_S / 3
 
 
+ASKS_AT_EXIT = """
+    import asyncio, atexit, sys
+    from sqllease import AsyncLeaseStore
+
+    store = AsyncLeaseStore(sys.argv[1])
+    lease = store.lease("job")
+    atexit.register(lambda: print(asyncio.run(lease.try_release())))
+    assert asyncio.run(lease.try_acquire())
+"""
+
+
+def test_what_is_asked_in_an_atexit_handler_is_answered(desk: Desk) -> None:
+    assert run_text(ASKS_AT_EXIT, desk.dsn) == ("True\n", "")
+    assert desk.rows() == []
+
+
 def test_importing_the_library_starts_no_thread_and_loads_no_aioodbc() -> None:
     program = """
         import sys, threading

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from sqllease import LeaseConfigurationError, LeaseStoreError
@@ -117,7 +119,9 @@ def test_an_attempt_that_was_not_answered_stays_in_doubt_however_the_last_one_en
 def test_a_login_that_fails_after_an_unanswered_attempt_is_told_as_outcome_unknown() -> None:
     lease = plain_lease()
     win(lease)
-    for call in (Acquire(lease), Renew(lease), Release(lease)):
+    makers: tuple[Callable[[LeaseBase], Call], ...] = (Acquire, Renew, Release)
+    for make in makers:
+        call = make(lease)
         call.begin()
         call.prepare()
         assert "outcome is unknown" in str(call.exhausted(CUT_AT_LOGIN).error)
@@ -129,6 +133,34 @@ def test_a_statement_that_the_server_refused_did_nothing() -> None:
     assert isinstance(verdict.error, LeaseConfigurationError)
     assert not verdict.give_back
     assert not lease._belief.in_doubt
+
+
+def test_an_error_from_behind_the_commit_may_hide_a_win() -> None:
+    # 50000 and the like may come from anywhere: the MERGE commits by itself, the answer is read after it.
+    lease = plain_lease()
+    verdict = begun(Acquire(lease)).exhausted(Fault(Kind.SET_UP, 50_000, "42000", "by a trigger, or behind it"))
+    assert isinstance(verdict.error, LeaseConfigurationError)
+    assert verdict.give_back
+    assert lease._belief.in_doubt
+
+
+def test_a_renewal_of_a_hold_that_is_being_left_is_not_tried_again() -> None:
+    lease = plain_lease()
+    win(lease)
+    renew = Renew(lease)
+    renew.prepare()
+    assert not renew.unwanted
+    lease._leaving = True
+    assert renew.unwanted
+    with pytest.raises(Retry):
+        renew.prepare()
+
+
+def test_a_release_of_another_tenure_leaves_the_present_one() -> None:
+    lease = plain_lease()
+    win(lease, NEW)
+    Release(lease, OLD)
+    assert lease.held
 
 
 def test_an_answer_that_cannot_be_read_may_hide_a_win() -> None:

@@ -285,6 +285,23 @@ def test_a_call_that_was_interrupted_costs_its_siblings_no_login(connector: Fake
     assert [connection.drops for connection in used].count(0) == 2
 
 
+def test_a_close_that_is_interrupted_takes_no_place_for_ever(
+    connector: FakeConnector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_pool = make_pool(connector, limit=1)
+    first = use(a_pool)
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt  # the second one, in the close that the first one has caused
+
+    monkeypatch.setattr(first, "drop", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        use(a_pool, fail_with(KeyboardInterrupt()))
+    monkeypatch.undo()
+    first.usable = False
+    assert use(a_pool) is not None
+
+
 def test_a_failed_login_takes_no_place_for_ever(connector: FakeConnector) -> None:
     a_pool = make_pool(connector, limit=1)
     connector.failures = 3

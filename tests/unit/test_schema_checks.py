@@ -109,6 +109,7 @@ def test_any_binary_collation_will_do() -> None:
         trouble(columns=columns(LeaseName={6: "Japanese_XJIS_140_BIN2"}, OwnerInstanceId={6: "Latin1_General_BIN"}))
         == []
     )
+    assert trouble(columns=columns(LeaseName={6: "Latin1_General_100_BIN2_UTF8"})) == []
 
 
 @pytest.mark.parametrize(
