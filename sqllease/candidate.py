@@ -128,7 +128,7 @@ class CandidateBase(Generic[Term], ABC):
             journal.outlived(self._of.name, self._of.owner_id)
         return order
 
-    def _unanswered(self, error: Exception) -> Event:
+    def _unanswered(self, error: BaseException) -> Event:
         journal.campaign_failed(self._of.name, self._of.owner_id, error, first=not self._failing)
         self._failing = True
         return Event.UNANSWERED

@@ -102,7 +102,7 @@ def keep_alive_failed(error: LeaseError, failures: int) -> None:
     log.debug("keep-alive: try %d failed: %s", failures, error)
 
 
-def campaign_failed(name: str, owner: str, error: Exception, *, first: bool) -> None:
+def campaign_failed(name: str, owner: str, error: BaseException, *, first: bool) -> None:
     """A candidate's question got no answer; it asks again. A traceback only for what is not the database's doing."""
     level = logging.WARNING if first else logging.DEBUG
     trace = None if isinstance(error, LeaseError) else error

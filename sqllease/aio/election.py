@@ -148,8 +148,11 @@ class AsyncLeaderElection(CandidateBase[_Term]):
             except asyncio.CancelledError:
                 self.resign()
         self._asking = None
-        if not asking.cancelled():
+        try:
             asking.result()
+        except asyncio.CancelledError as error:
+            if not self._resigned:  # not the asking was cancelled, but something that it awaited
+                self._events.put_nowait((self._unanswered(error), None))
 
     async def _campaign(self, context: Context) -> None:
         # What is won goes on record in one step with the winning: no cancel can come between.
@@ -188,6 +191,7 @@ class AsyncLeaderElection(CandidateBase[_Term]):
             error = raised
         if isinstance(error, asyncio.CancelledError) and term.told:
             error = None
+        _uncancel()
         cause = term.ended(error)
         if self._on_stopped is not None:
             await self._call(self._on_stopped, cause)
@@ -217,15 +221,30 @@ class AsyncLeaderElection(CandidateBase[_Term]):
     async def _call(self, callback: Callable[..., object], argument: object) -> None:
         try:
             await _result(callback(argument))
-        except (KeyboardInterrupt, asyncio.CancelledError):
+        except KeyboardInterrupt:
             raise
-        except BaseException as error:  # noqa: BLE001  a callback's bug must not break the election
+        except BaseException as error:  # a callback's bug must not break the election
+            if isinstance(error, asyncio.CancelledError) and _cancelled():
+                raise
             journal.listener_failed(self._lease.name, error)
 
 
 async def _result(value: object) -> None:
     if inspect.isawaitable(value):
         await value
+
+
+def _cancelled() -> bool:
+    """Whether somebody has cancelled the present task: a CancelledError may as well be that of something it awaited."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _uncancel() -> None:
+    """The cancels of the present task have been obeyed: what it does next is not cancelled."""
+    task = asyncio.current_task()
+    while task is not None and task.uncancel():
+        pass
 
 
 def _task(coroutine: Coroutine[Any, Any, Any], context: Context) -> asyncio.Task[Any]:

@@ -168,6 +168,28 @@ def test_bugs_of_callbacks_are_logged_and_break_nothing(enter: Enter, caplog: py
     assert sum("a callback failed" in record.message for record in caplog.records) >= 2
 
 
+def test_a_callback_that_raises_a_cancel_of_its_own_has_failed(enter: Enter, caplog: pytest.LogCaptureFixture) -> None:
+    def fail(argument: object) -> None:
+        raise asyncio.CancelledError
+
+    candidate = enter(on_stopped=fail, on_new_leader=fail).leads()
+    candidate.stop()
+    assert candidate.state is ElectionState.STOPPED
+    assert sum("a callback failed" in record.message for record in caplog.records) == 2
+
+
+def test_work_that_raises_a_cancel_of_its_own_has_failed(enter: Enter, colour: str) -> None:
+    def work(leading: object) -> None:
+        raise asyncio.CancelledError
+
+    async def work_async(held: object) -> None:
+        work(held)
+
+    candidate = enter(on_started=work if colour == "sync" else work_async)
+    wait_until(lambda: len(candidate.script.causes) >= 2, "led twice")
+    assert isinstance(candidate.script.causes[0], asyncio.CancelledError)
+
+
 def test_a_callback_for_news_that_hangs_keeps_nobody_from_resigning(server: LocalSqlServer, dsn: str) -> None:
     hangs, go_on = threading.Event(), threading.Event()
     store = LeaseStore(dsn)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 import time
@@ -119,6 +120,25 @@ def test_what_has_to_be_prepared_is_tried_until_it_works(enter: Enter) -> None:
     candidate.script.finish.set()
     candidate.leads(times=2)
     assert len(tries) == 4
+
+
+@pytest.mark.parametrize("colour", ["async"])
+def test_what_is_prepared_may_have_awaited_something_that_was_cancelled(
+    enter: Enter, caplog: pytest.LogCaptureFixture
+) -> None:
+    tries: list[int] = []
+
+    async def prepare() -> None:
+        tries.append(1)
+        if len(tries) == 1:
+            raise asyncio.CancelledError
+
+    candidate = enter(prepare=prepare).leads()
+    assert len(tries) == 2
+    told = [record for record in caplog.records if "cannot campaign" in record.message]
+    assert [record.levelno for record in told] == [logging.WARNING]
+    candidate.stop()
+    assert candidate.state is ElectionState.STOPPED
 
 
 def test_work_that_outlives_a_lost_lease_is_reported_and_nobody_starts_it_again(
