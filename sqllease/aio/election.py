@@ -25,12 +25,17 @@ from .holding import AsyncHold, AsyncHoldable
 class _Term(TermBase):
     hold: AsyncHold
     work: asyncio.Task[None] | None = None
+    stopping = False  # on_stopped has begun
 
     def __init__(self, block: AbstractAsyncContextManager[AsyncHold | None], hold: AsyncHold, context: Context) -> None:
         super().__init__(hold, context)
         self.block = block
 
     def tell(self) -> None:
+        if not self.stopping:  # a loss or a resignation that comes now has nothing left to stop
+            self.cancel()
+
+    def cancel(self) -> None:
         if self.work is not None:
             self.work.cancel()
 
@@ -41,7 +46,7 @@ class AsyncLeaderElection(CandidateBase[_Term]):
     on_started(held): the leader's coroutine, in a task that is cancelled when the lease is lost and when the leader
     resigns; it gets the ``AsyncHold``. It is cancelled once: what it does then is draining, under the lease as long as
     that is not lost. on_stopped and on_new_leader (and prepare) may be coroutine functions; the first belongs to the
-    work, the second runs beside.
+    work but is not cancelled, the second runs beside.
 
     Not guaranteed besides: that work which blocks the loop is cancelled. Its lease is renewed all the same, by a
     thread, and ``held.check()`` tells; ``healthy()`` asked from another thread tells too.
@@ -86,7 +91,7 @@ class AsyncLeaderElection(CandidateBase[_Term]):
                 await asyncio.wait([deciding])
             except asyncio.CancelledError as error:
                 if cancelled is not None and self._term is not None:
-                    self._term.tell()
+                    self._term.cancel()
                 cancelled = error
                 self.resign()
         if cancelled is not None:
@@ -191,6 +196,7 @@ class AsyncLeaderElection(CandidateBase[_Term]):
             error = raised
         if isinstance(error, asyncio.CancelledError) and term.told:
             error = None
+        term.stopping = True
         _uncancel()
         cause = term.ended(error)
         if self._on_stopped is not None:

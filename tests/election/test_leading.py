@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from sqllease import (
+    AsyncHold,
     AsyncLeaderElection,
     AsyncLeaseStore,
     ElectionState,
@@ -31,7 +32,7 @@ from tests.lease.bench import ACQUIRE, RELEASE
 from tests.lease.support import PATIENCE_S, World, in_background, requests_of, wait_until
 
 from .conftest import Enter
-from .stage import POLL_S, Floor, Script
+from .stage import POLL_S, STEP_S, Candidate, Floor, Script
 
 BRIEF = LeaseOptions(duration=2)
 
@@ -357,4 +358,76 @@ async def test_a_second_cancel_is_handed_to_the_work(dsn: str) -> None:
         await running
     assert election.state is ElectionState.STOPPED
     assert script.floor.inside == 0
+    await store.aclose()
+
+
+class Closing:
+    """An on_stopped that lasts until its candidate does not lead any more, and a moment longer."""
+
+    def __init__(self) -> None:
+        self.candidate: Candidate | None = None
+        self.began, self.over = threading.Event(), threading.Event()
+        self.whole = False
+
+    def told(self) -> bool:
+        return self.candidate is not None and self.candidate.state is not ElectionState.LEADING
+
+    async def __call__(self, cause: object) -> None:
+        self.began.set()
+        try:
+            await asyncio.to_thread(wait_until, self.told, "told")
+            await asyncio.sleep(STEP_S)
+            self.whole = True
+        finally:
+            self.over.set()
+
+
+@pytest.mark.parametrize("colour", ["async"])
+def test_a_loss_that_the_work_finds_by_itself_does_not_cut_off_what_it_does_last(enter: Enter) -> None:
+    closing = Closing()
+
+    async def work(held: AsyncHold) -> None:
+        if not closing.began.is_set():
+            held.lost.set("news of the test")
+        held.check()
+        await asyncio.sleep(PATIENCE_S)
+
+    closing.candidate = enter(on_started=work, on_stopped=closing)
+    assert closing.over.wait(PATIENCE_S)
+    assert closing.whole
+
+
+@pytest.mark.parametrize("colour", ["async"])
+def test_a_resignation_does_not_cut_off_what_the_work_does_last(enter: Enter) -> None:
+    closing = Closing()
+    closing.candidate = candidate = enter(on_stopped=closing).leads()
+    candidate.script.finish.set()
+    assert closing.began.wait(PATIENCE_S)
+    candidate.stop()
+    assert closing.whole
+    assert candidate.state is ElectionState.STOPPED
+
+
+async def test_a_second_cancel_cuts_off_what_the_work_does_last(dsn: str) -> None:
+    store, closing, cut = AsyncLeaseStore(dsn), asyncio.Event(), asyncio.Event()
+
+    async def close(cause: object) -> None:
+        closing.set()
+        try:
+            await asyncio.sleep(PATIENCE_S)
+        except asyncio.CancelledError:
+            cut.set()
+            raise
+
+    election = AsyncLeaderElection(store.lease("job"), lambda held: asyncio.sleep(0), close, poll_interval=POLL_S)
+    running = asyncio.create_task(election.run())
+    await closing.wait()
+    running.cancel()
+    await asyncio.to_thread(wait_until, lambda: election.state is ElectionState.DRAINING, "drains")
+    await asyncio.sleep(STEP_S)
+    assert not cut.is_set()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert cut.is_set()
     await store.aclose()
