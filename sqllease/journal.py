@@ -140,6 +140,11 @@ def leaves_unanswered(name: str, owner: str) -> None:
     log.warning("lease %r: %s stops without an answer to its last question", name, owner)
 
 
+def news_cut_off(name: str, owner: str) -> None:
+    """An election has ended and does not wait for its on_new_leader any longer."""
+    log.warning("lease %r: on_new_leader of %s is cut off, the election has ended", name, owner)
+
+
 def not_left(name: str, error: Exception) -> None:
     """The end of a hold has failed by a bug; the row expires by itself."""
     log.error("lease %r: leaving it failed", name, exc_info=error)

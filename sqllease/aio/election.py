@@ -46,7 +46,8 @@ class AsyncLeaderElection(CandidateBase[_Term]):
     on_started(held): the leader's coroutine, in a task that is cancelled when the lease is lost and when the leader
     resigns; it gets the ``AsyncHold``. It is cancelled once: what it does then is draining, under the lease as long as
     that is not lost. on_stopped and on_new_leader (and prepare) may be coroutine functions; the first belongs to the
-    work but is not cancelled, the second runs beside.
+    work but is not cancelled, the second runs beside, one call after the other. News that are due when ``run`` ends
+    have 5 s.
 
     Not guaranteed besides: that work which blocks the loop is cancelled. Its lease is renewed all the same, by a
     thread, and ``held.check()`` tells; ``healthy()`` asked from another thread tells too.
@@ -68,7 +69,7 @@ class AsyncLeaderElection(CandidateBase[_Term]):
         self._lease, self._on_started = lease, on_started
         self._loop: asyncio.AbstractEventLoop | None = None
         self._events: asyncio.Queue[tuple[Event, _Term | None]] = asyncio.Queue()
-        self._news: set[asyncio.Task[None]] = set()
+        self._news: asyncio.Queue[LeaseInfo | None] = asyncio.Queue()
         self._resigned = False
         self._asking: asyncio.Task[None] | None = None
 
@@ -85,6 +86,7 @@ class AsyncLeaderElection(CandidateBase[_Term]):
         if self._resigned:
             self._events.put_nowait((Event.RESIGN, None))
         deciding = asyncio.create_task(self._run(), name="sqllease-election")
+        telling = asyncio.create_task(self._tell_news(), name="sqllease-news")
         cancelled: asyncio.CancelledError | None = None
         while not deciding.done():
             try:
@@ -94,6 +96,13 @@ class AsyncLeaderElection(CandidateBase[_Term]):
                     self._term.cancel()
                 cancelled = error
                 self.resign()
+        self._news.put_nowait(None)
+        try:
+            await asyncio.wait([telling], timeout=RELEASE_LIMIT_S)
+        except asyncio.CancelledError as error:
+            cancelled = error
+        if telling.cancel():
+            journal.news_cut_off(self._lease.name, self._lease.owner_id)
         if cancelled is not None:
             raise cancelled
         deciding.result()
@@ -126,9 +135,6 @@ class AsyncLeaderElection(CandidateBase[_Term]):
             self._bug = bug
             self._give_up("the election has failed")
             raise
-        finally:
-            for task in self._news:
-                task.cancel()
 
     async def _step(self) -> None:
         pause = self._candidacy.pause(self._lease._clock.now())
@@ -219,10 +225,12 @@ class AsyncLeaderElection(CandidateBase[_Term]):
             journal.not_left(self._lease.name, error)
 
     def _announce(self, info: LeaseInfo) -> None:
-        if self._on_new_leader is not None:
-            task = asyncio.create_task(self._call(self._on_new_leader, info))
-            self._news.add(task)
-            task.add_done_callback(self._news.discard)
+        self._news.put_nowait(info)
+
+    async def _tell_news(self) -> None:
+        while (info := await self._news.get()) is not None:
+            if self._on_new_leader is not None:
+                await self._call(self._on_new_leader, info)
 
     async def _call(self, callback: Callable[..., object], argument: object) -> None:
         try:

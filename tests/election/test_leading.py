@@ -19,6 +19,7 @@ from sqllease import (
     AsyncLeaseStore,
     ElectionState,
     LeaderElection,
+    LeaseInfo,
     LeaseInUse,
     LeaseLost,
     LeaseOptions,
@@ -76,6 +77,68 @@ def test_news_of_a_leader_comes_once_for_each_change(enter: Enter, server: Local
     wait_until(lambda: len(second.script.leaders) == 2, "heard of itself")
     assert [info.owner_id for info in second.script.leaders] == [first.owner_id, second.owner_id]
     assert [info.owner_id for info in first.script.leaders] == [first.owner_id]
+
+
+def test_news_come_in_order_and_one_at_a_time(enter: Enter, colour: str) -> None:
+    begun: list[str] = []
+    heard: list[str] = []
+    go_on = threading.Event()
+
+    def hear(info: LeaseInfo) -> None:
+        begun.append(info.owner_id)
+        if len(begun) == 1:
+            go_on.wait(PATIENCE_S)
+        heard.append(info.owner_id)
+
+    async def hear_async(info: LeaseInfo) -> None:
+        begun.append(info.owner_id)
+        if len(begun) == 1:
+            await asyncio.to_thread(go_on.wait, PATIENCE_S)
+        heard.append(info.owner_id)
+
+    first = enter().leads()
+    second = enter(on_new_leader=hear if colour == "sync" else hear_async)
+    wait_until(lambda: begun, "hears of the first leader")
+    first.stop()
+    second.leads()
+    assert begun == [first.owner_id]
+    go_on.set()
+    wait_until(lambda: len(heard) == 2, "heard of both")
+    assert heard == [first.owner_id, second.owner_id]
+
+
+@pytest.mark.parametrize("colour", ["async"])
+def test_news_that_are_due_at_the_end_are_still_told(enter: Enter) -> None:
+    begun, go_on = threading.Event(), asyncio.Event()
+    heard: list[str] = []
+
+    async def hear(info: LeaseInfo) -> None:
+        begun.set()
+        await go_on.wait()
+        await asyncio.sleep(0.1)  # outlasts the release and the end of run()
+        heard.append(info.owner_id)
+
+    async def stopped(cause: object) -> None:
+        go_on.set()
+
+    candidate = enter(on_new_leader=hear, on_stopped=stopped).leads()
+    assert begun.wait(PATIENCE_S)
+    candidate.stop()
+    assert heard == [candidate.owner_id]
+
+
+@pytest.mark.parametrize("colour", ["async"])
+def test_news_that_hang_at_the_end_are_cut_off_and_said_to_be(
+    enter: Enter, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("sqllease.aio.election.RELEASE_LIMIT_S", 0.1)
+
+    async def hang(info: LeaseInfo) -> None:
+        await asyncio.sleep(PATIENCE_S)
+
+    candidate = enter(on_new_leader=hang).leads()
+    candidate.stop()
+    assert any("is cut off" in record.message for record in caplog.records)
 
 
 @pytest.mark.parametrize("cause", [ValueError("a bug"), SystemExit(3)], ids=["raises", "exits"])
