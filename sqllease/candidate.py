@@ -5,6 +5,7 @@ Obeyed by ``election`` and ``aio.election``, which campaign, run the work and le
 
 from __future__ import annotations
 
+import inspect
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from . import journal
 from .answers import LeaseInfo, moment
 from .base import LeaseBase
 from .candidacy import Candidacy, ElectionState, Event, Order
-from .errors import LeaseInUse, LeaseLost
+from .errors import LeaseInUse, LeaseLost, LeaseValueError
 from .hold import HoldBase
 from .options import Seconds, seconds
 
@@ -46,6 +47,14 @@ class TermBase(ABC):
         own = None if lost and isinstance(error, LeaseLost) else error
         journal.work_ended(self.hold.name, self.hold.lease.owner_id, own, told=self.told or lost)
         return self.hold._loss() if error is None and lost else error
+
+
+def check_ran(name: str, value: object) -> None:
+    """Raises LeaseValueError when what a function returned shows that its body has not run."""
+    if inspect.iscoroutine(value):
+        value.close()  # else Python warns besides, at some later moment
+    if inspect.isawaitable(value) or inspect.isgenerator(value) or inspect.isasyncgen(value):
+        raise LeaseValueError(f"{name} returned a {type(value).__name__}, so it has not run: nobody awaits or iterates")
 
 
 Term = TypeVar("Term", bound=TermBase)

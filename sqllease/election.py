@@ -19,7 +19,7 @@ from contextvars import Context, copy_context
 from . import journal
 from .answers import LeaseInfo
 from .candidacy import WAITING, Event, Order
-from .candidate import LOOK_S, RELEASE_LIMIT_S, CandidateBase, OnNewLeader, OnStopped, TermBase
+from .candidate import LOOK_S, RELEASE_LIMIT_S, CandidateBase, OnNewLeader, OnStopped, TermBase, check_ran
 from .errors import LeaseError, LeaseInUse, LeaseLost, LeaseValueError
 from .holding import Hold, Holdable
 from .options import Seconds
@@ -96,8 +96,15 @@ class LeaderElection(CandidateBase[Leading]):
         drain_timeout: Seconds | None = None,
         prepare: Callable[[], object] | None = None,
     ) -> None:
-        if inspect.iscoroutinefunction(on_started):
-            raise LeaseValueError("on_started is a coroutine function: use AsyncLeaderElection")
+        functions = {
+            "on_started": on_started,
+            "on_stopped": on_stopped,
+            "on_new_leader": on_new_leader,
+            "prepare": prepare,
+        }
+        for name, function in functions.items():
+            if inspect.iscoroutinefunction(function):
+                raise LeaseValueError(f"{name} is a coroutine function: use AsyncLeaderElection")
         lease.try_hold()  # sends nothing: refuses numbers that cannot work
         super().__init__(lease, on_stopped, on_new_leader, poll_interval, drain_timeout, prepare)
         self._lease, self._on_started = lease, on_started
@@ -174,7 +181,7 @@ class LeaderElection(CandidateBase[Leading]):
     def _campaign(self) -> Event:
         try:
             if self._prepare is not None:
-                self._prepare()
+                check_ran("prepare", self._prepare())
         except Exception as error:  # noqa: BLE001  the user's code
             return self._unanswered(error)
         self._prepare = None
@@ -198,12 +205,12 @@ class LeaderElection(CandidateBase[Leading]):
         error: BaseException | None = None
         try:
             try:
-                self._on_started(term)
+                check_ran("on_started", self._on_started(term))
             except BaseException as raised:  # noqa: BLE001  also sys.exit(): the work is over, the lease must not live on
                 error = raised
             cause = term.ended(error)
             if self._on_stopped is not None:
-                self._call(self._on_stopped, cause)
+                self._call("on_stopped", self._on_stopped, cause)
         finally:
             self._events.put((Event.RETURNED, term))
 
@@ -230,10 +237,10 @@ class LeaderElection(CandidateBase[Leading]):
     def _tell_news(self) -> None:
         while (info := self._news.get()) is not None:
             assert self._on_new_leader is not None
-            self._call(self._on_new_leader, info)
+            self._call("on_new_leader", self._on_new_leader, info)
 
-    def _call(self, callback: Callable[..., object], argument: object) -> None:
+    def _call(self, name: str, callback: Callable[..., object], argument: object) -> None:
         try:
-            callback(argument)
+            check_ran(name, callback(argument))
         except BaseException as error:  # noqa: BLE001  a callback's bug must not break the election
             journal.listener_failed(self._lease.name, error)

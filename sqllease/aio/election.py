@@ -15,7 +15,7 @@ from typing import Any
 from sqllease import journal
 from sqllease.answers import LeaseInfo
 from sqllease.candidacy import Event, Order
-from sqllease.candidate import LOOK_S, RELEASE_LIMIT_S, CandidateBase, OnNewLeader, OnStopped, TermBase
+from sqllease.candidate import LOOK_S, RELEASE_LIMIT_S, CandidateBase, OnNewLeader, OnStopped, TermBase, check_ran
 from sqllease.errors import LeaseError, LeaseInUse, LeaseLost
 from sqllease.options import Seconds
 
@@ -172,7 +172,7 @@ class AsyncLeaderElection(CandidateBase[_Term]):
     async def _try(self, context: Context) -> Event:
         try:
             if self._prepare is not None:
-                await _result(self._prepare())
+                await _result("prepare", self._prepare())
         except Exception as error:  # noqa: BLE001  the user's code
             return self._unanswered(error)
         self._prepare = None
@@ -206,7 +206,7 @@ class AsyncLeaderElection(CandidateBase[_Term]):
         _uncancel()
         cause = term.ended(error)
         if self._on_stopped is not None:
-            await self._call(self._on_stopped, cause)
+            await self._call("on_stopped", self._on_stopped, cause)
 
     async def _leave(self) -> None:
         term = self._term
@@ -230,11 +230,11 @@ class AsyncLeaderElection(CandidateBase[_Term]):
     async def _tell_news(self) -> None:
         while (info := await self._news.get()) is not None:
             if self._on_new_leader is not None:
-                await self._call(self._on_new_leader, info)
+                await self._call("on_new_leader", self._on_new_leader, info)
 
-    async def _call(self, callback: Callable[..., object], argument: object) -> None:
+    async def _call(self, name: str, callback: Callable[..., object], argument: object) -> None:
         try:
-            await _result(callback(argument))
+            await _result(name, callback(argument))
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # a callback's bug must not break the election
@@ -243,9 +243,11 @@ class AsyncLeaderElection(CandidateBase[_Term]):
             journal.listener_failed(self._lease.name, error)
 
 
-async def _result(value: object) -> None:
+async def _result(name: str, value: object) -> None:
     if inspect.isawaitable(value):
         await value
+    else:
+        check_ran(name, value)
 
 
 def _cancelled() -> bool:

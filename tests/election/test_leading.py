@@ -7,6 +7,7 @@ import logging
 import sys
 import threading
 import time
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from itertools import pairwise
 from typing import Any
@@ -183,6 +184,51 @@ def test_work_that_only_starts_a_thread_has_returned(enter: Enter, colour: str) 
     hand_over.set()
 
 
+async def coroutine(argument: object) -> None: ...
+
+
+def generator(argument: object) -> Iterator[None]:
+    yield
+
+
+async def asynchronous_generator(argument: object) -> AsyncIterator[None]:
+    yield
+
+
+@pytest.mark.parametrize("colour", ["sync"])
+@pytest.mark.parametrize("makes", [coroutine, generator, asynchronous_generator])
+def test_work_that_was_only_made_and_has_not_run_has_failed(
+    enter: Enter, makes: Callable[[object], object], caplog: pytest.LogCaptureFixture
+) -> None:
+    candidate = enter(on_started=lambda leading: makes(leading))
+    wait_until(lambda: candidate.script.causes, "stopped")
+    assert isinstance(candidate.script.causes[0], LeaseValueError)
+    assert any("failed, it steps down" in record.message for record in caplog.records)
+
+
+@pytest.mark.parametrize(("colour", "makes"), [("sync", coroutine), ("sync", generator), ("async", generator)])
+def test_a_callback_that_was_only_made_and_has_not_run_has_failed(
+    enter: Enter, makes: Callable[[object], object], caplog: pytest.LogCaptureFixture
+) -> None:
+    def told(name: str) -> bool:
+        return any(f"{name} returned" in str(record.exc_info) for record in caplog.records)
+
+    enter(on_new_leader=lambda info: makes(info), on_stopped=lambda cause: makes(cause)).leads().stop()
+    wait_until(lambda: told("on_stopped") and told("on_new_leader"), "logged both")
+
+
+@pytest.mark.parametrize("colour", ["sync"])
+def test_what_was_only_to_be_prepared_is_not_prepared(enter: Enter) -> None:
+    made: list[object] = []
+
+    def prepare() -> object:
+        made.append(None)
+        return coroutine(None) if len(made) < 3 else None
+
+    enter(prepare=prepare).leads()
+    assert len(made) == 3
+
+
 def test_work_that_always_ends_at_once_does_not_make_the_candidate_spin(enter: Enter) -> None:
     script = Script(raises=ValueError("always"))
     times: list[float] = []
@@ -346,16 +392,18 @@ def test_numbers_and_functions_that_cannot_work_are_refused(dsn: str) -> None:
     store = LeaseStore(dsn)
     too_tight = store.lease("job", options=LeaseOptions(duration=3, command_timeout=1, safety_margin=1))
 
-    async def coroutine(leading: object) -> None: ...
-
     with pytest.raises(LeaseValueError, match="interval"):
         LeaderElection(too_tight, lambda leading: None)
     with pytest.raises(LeaseValueError, match="poll_interval"):
         LeaderElection(store.lease("job"), lambda leading: None, poll_interval=0)
     with pytest.raises(LeaseValueError, match="drain_timeout"):
         LeaderElection(store.lease("job"), lambda leading: None, drain_timeout=-1)
-    with pytest.raises(LeaseValueError, match="AsyncLeaderElection"):
+    with pytest.raises(LeaseValueError, match=r"on_started.*AsyncLeaderElection"):
         LeaderElection(store.lease("job"), coroutine)
+    for name in ("on_stopped", "on_new_leader", "prepare"):
+        functions: dict[str, Any] = {name: coroutine}
+        with pytest.raises(LeaseValueError, match=rf"{name}.*AsyncLeaderElection"):
+            LeaderElection(store.lease("job"), lambda leading: None, **functions)
 
 
 @pytest.mark.parametrize("colour", ["both"])
