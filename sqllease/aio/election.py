@@ -71,6 +71,7 @@ class AsyncLeaderElection(CandidateBase[_Term]):
         self._events: asyncio.Queue[tuple[Event, _Term | None]] = asyncio.Queue()
         self._news: asyncio.Queue[LeaseInfo | None] = asyncio.Queue()
         self._resigned = False
+        self._resignation: asyncio.Future[None] | None = None
         self._asking: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
@@ -83,8 +84,9 @@ class AsyncLeaderElection(CandidateBase[_Term]):
         """
         self._begin()
         self._loop = asyncio.get_running_loop()
+        self._resignation = self._loop.create_future()
         if self._resigned:
-            self._events.put_nowait((Event.RESIGN, None))
+            self._hear(Event.RESIGN, None)
         deciding = asyncio.create_task(self._run(), name="sqllease-election")
         telling = asyncio.create_task(self._tell_news(), name="sqllease-news")
         cancelled: asyncio.CancelledError | None = None
@@ -121,7 +123,11 @@ class AsyncLeaderElection(CandidateBase[_Term]):
 
     def _hear(self, event: Event, term: _Term | None) -> None:
         self._events.put_nowait((event, term))
-        if event is Event.RESIGN and self._asking is not None:
+        if event is not Event.RESIGN:
+            return
+        if self._resignation is not None and not self._resignation.done():
+            self._resignation.set_result(None)
+        if self._asking is not None:
             self._asking.cancel()
 
     async def _run(self) -> None:
@@ -211,8 +217,11 @@ class AsyncLeaderElection(CandidateBase[_Term]):
     async def _leave(self) -> None:
         term = self._term
         assert term is not None
+        assert self._resignation is not None
         leaving = _task(self._exit(term), term.context)
-        await asyncio.wait([leaving], timeout=RELEASE_LIMIT_S if self._candidacy.resigning else None)
+        # The limit holds also for a resignation that comes meanwhile.
+        await asyncio.wait([leaving, self._resignation], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([leaving], timeout=RELEASE_LIMIT_S)
         if not leaving.done():
             journal.leaves_unreleased(self._lease.name, self._lease.owner_id, RELEASE_LIMIT_S)
         self._term = None

@@ -226,6 +226,24 @@ def test_a_release_that_hangs_does_not_keep_a_resigning_leader(
     kept_back.release()
 
 
+def test_a_release_that_hangs_does_not_keep_one_that_resigns_meanwhile(
+    enter: Enter, server: LocalSqlServer, monkeypatch: pytest.MonkeyPatch, colour: str
+) -> None:
+    module = "sqllease.election" if colour == "sync" else "sqllease.aio.election"
+    monkeypatch.setattr(f"{module}.RELEASE_LIMIT_S", 0.2)
+    ended = threading.Event()
+    monkeypatch.setattr("sqllease.journal.leaves_unreleased", lambda *_: ended.set())
+    monkeypatch.setattr("sqllease.journal.leaves_unanswered", lambda *_: ended.set())
+    candidate = enter().leads()
+    kept_back = server.faults.hold(matching=RELEASE)
+    candidate.script.finish.set()
+    assert kept_back.held.wait(PATIENCE_S)
+    candidate.until(ElectionState.BACKING_OFF)
+    candidate.election.resign()
+    assert ended.wait(PATIENCE_S)
+    kept_back.release()
+
+
 def test_a_candidate_whose_question_is_not_answered_resigns_all_the_same(
     enter: Enter, server: LocalSqlServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
