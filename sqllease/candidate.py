@@ -151,7 +151,8 @@ class CandidateBase(Generic[Term], ABC):
         info = self._seen if term is None else self._own_info(term)
         if info is not None and info.owner_id != self._announced:
             self._announced = info.owner_id
-            self._announce(info)
+            if self._on_new_leader is not None:  # else nobody would ever take it off the queue
+                self._announce(info)
         return Event.REFUSED if term is None else Event.WON
 
     def _own_info(self, term: Term) -> LeaseInfo:

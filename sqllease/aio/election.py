@@ -238,8 +238,8 @@ class AsyncLeaderElection(CandidateBase[_Term]):
 
     async def _tell_news(self) -> None:
         while (info := await self._news.get()) is not None:
-            if self._on_new_leader is not None:
-                await self._call("on_new_leader", self._on_new_leader, info)
+            assert self._on_new_leader is not None
+            await self._call("on_new_leader", self._on_new_leader, info)
 
     async def _call(self, name: str, callback: Callable[..., object], argument: object) -> None:
         try:

@@ -300,6 +300,11 @@ def test_work_that_raises_a_cancel_of_its_own_has_failed(enter: Enter, colour: s
     assert isinstance(candidate.script.causes[0], asyncio.CancelledError)
 
 
+def test_news_that_nobody_wants_do_not_pile_up(enter: Enter) -> None:
+    candidate = enter(on_new_leader=None).leads()
+    assert candidate.election._news.empty()
+
+
 def test_a_callback_for_news_that_hangs_keeps_nobody_from_resigning(server: LocalSqlServer, dsn: str) -> None:
     hangs, go_on = threading.Event(), threading.Event()
     store = LeaseStore(dsn)
