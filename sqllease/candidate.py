@@ -25,7 +25,7 @@ OnStopped: TypeAlias = Callable[[BaseException | None], object]
 OnNewLeader: TypeAlias = Callable[[LeaseInfo], object]
 
 RELEASE_LIMIT_S = 5.0
-"""How long a resigning leader waits for its release."""
+"""How long a resigning leader waits for its release, and an async one that ends for its last news."""
 LOOK_S = 0.5
 """How often a timer looks at the clock at least: a machine that slept has moved it."""
 
