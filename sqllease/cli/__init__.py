@@ -21,9 +21,11 @@ def main() -> int:
         return 2
     del click, rich
     from .app import command_line
+    from .stderr import harmless
 
     try:
-        command_line.main(prog_name="sqllease")
+        with harmless():
+            command_line.main(prog_name="sqllease")
     except KeyboardInterrupt:
         return 130
     return 0

@@ -6,10 +6,13 @@ The gate is a pipe: one byte means go; its end without one means that the wrappe
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
+from contextlib import suppress
 
 NOT_EXECUTABLE, NOT_FOUND = 126, 127
+_PATIENCE_MS = 1_000
 
 
 def plain_environment() -> dict[str, str]:
@@ -43,8 +46,18 @@ def main() -> int:
         trouble, code = "command not found", NOT_FOUND
     except OSError as error:
         trouble, code = error.strerror or str(error), NOT_EXECUTABLE
-    sys.stderr.write(f"sqllease: {os.fsencode(command[0]).decode('utf-8', 'backslashreplace')}: {trouble}\n")
+    _say(f"sqllease: {os.fsencode(command[0]).decode('utf-8', 'backslashreplace')}: {trouble}\n")
     return code
+
+
+def _say(line: str) -> None:
+    """Writes it if that can be done at once: a stderr that nobody reads must not change the code or keep the lease."""
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    stderr = select.poll()
+    stderr.register(2, select.POLLOUT)
+    if stderr.poll(_PATIENCE_MS):
+        with suppress(OSError):
+            os.write(2, line.encode("utf-8", "backslashreplace")[: select.PIPE_BUF])  # more might wait
 
 
 if __name__ == "__main__":

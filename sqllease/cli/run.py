@@ -188,8 +188,11 @@ def _check_grace(options: LeaseOptions, grace: float) -> None:
 
 class _OneLine(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        """One line, without the stack of its cause."""
-        complain(record.getMessage())
+        """One line, without the stack of its cause. Whoever logs must not fail with it."""
+        try:
+            complain(record.getMessage())
+        except Exception:  # noqa: BLE001
+            self.handleError(record)
 
 
 def _log_to_stderr(quiet: bool) -> None:

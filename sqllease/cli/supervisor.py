@@ -140,12 +140,12 @@ class Supervisor:
             self._stop(job, number, now + grace)
         if now >= end and self._verdict is None:
             self._verdict = TIMED_OUT
-            self._tell(f"the command has run for {self._plan.max_runtime:g} s: it is stopped")
             self._stop(job, signal.SIGTERM, now + grace)
+            self._tell(f"the command has run for {self._plan.max_runtime:g} s: it is stopped")
         if self._verdict != LOST and (self._lost or watchman.acted or now >= self._deadline - grace):
             self._verdict = LOST
-            self._tell(f"{self._why(watchman)}: the command is stopped")
             self._stop(job, signal.SIGTERM, now + grace)
+            self._tell(f"{self._why(watchman)}: the command is stopped")
         if now >= min(self._kill_at, self._deadline):
             job.send(signal.SIGKILL)
 

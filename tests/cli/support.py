@@ -44,17 +44,29 @@ class Desk:
 
     def __init__(self, server: LocalSqlServer, connection: str) -> None:
         self.server, self.connection = server, connection
+        self.command = COMMAND
         self._started: list[subprocess.Popen[str]] = []
 
     def environment(self, **more: str) -> dict[str, str]:
         return {**os.environ, "SQLLEASE_CONNECTION": self.connection, "NO_COLOR": "1", **more}
 
-    def start(self, *arguments: str, stdin: int | None = subprocess.DEVNULL, **more: str) -> subprocess.Popen[str]:
+    def use_python(self, path: Path) -> None:
+        """From now on the command starts its own helpers, job and guard, with this Python."""
+        code = f"import sys; sys.executable = {str(path)!r}; from sqllease.cli import main; sys.exit(main())"
+        self.command = [sys.executable, "-c", code]
+
+    def start(
+        self,
+        *arguments: str,
+        stdin: int | None = subprocess.DEVNULL,
+        stderr: int = subprocess.PIPE,
+        **more: str,
+    ) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [*COMMAND, *arguments],
+            [*self.command, *arguments],
             stdin=stdin,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=stderr,
             text=True,
             env=self.environment(**more),
             start_new_session=True,
@@ -68,7 +80,8 @@ class Desk:
         return Ended(process.returncode, out, err)
 
     def __call__(self, *arguments: str, stdin: str | None = None, **more: str) -> Ended:
-        process = self.start(*arguments, stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE, **more)
+        stdin_kind = subprocess.DEVNULL if stdin is None else subprocess.PIPE
+        process = self.start(*arguments, stdin=stdin_kind, stderr=subprocess.PIPE, **more)
         return self.ended(process, stdin)
 
     def run(self, name: str, *arguments: str, **more: str) -> Ended:
@@ -107,6 +120,18 @@ class Desk:
         )
         assert isinstance(left, int)
         return asked + left / 1e6
+
+
+def write_python(path: Path, first: str) -> Path:
+    """A Python that does something else first, in sh; $* is what it is to run."""
+    path.write_text(f'#!/bin/sh\n{first}\nexec {sys.executable} "$@"\n')
+    path.chmod(0o755)
+    return path
+
+
+def late_guard(path: Path, seconds: float) -> Path:
+    """A Python with which the guard starts so late."""
+    return write_python(path, f'case "$*" in *guard.py*) sleep {seconds};; esac')
 
 
 class Inside:
