@@ -17,12 +17,14 @@ _POLL_S = 1.0
 class Keeper:
     """One try, or many, at one lease. ``notify`` is called from the thread at each change.
 
-    held: the hold while there is one. ended: nothing more will happen; then not_acquired, error and loss tell why.
+    held: the hold while there is one. worked: to be set before work begins under it; else the row does not rest, so
+    that another host may do the work. ended: nothing more will happen; then not_acquired, error and loss tell why.
     """
 
     def __init__(self, lease: SqlLease, *, wait: float, notify: Callable[[], None]) -> None:
         self.lease = lease
         self.held: Hold | None = None
+        self.worked = False
         self.ended = False
         self.not_acquired: LeaseNotAcquired | None = None
         self.error: LeaseError | None = None
@@ -63,6 +65,8 @@ class Keeper:
                     self.held = held
                     self._notify()
                     self._stop.wait()
+                    if not self.worked:
+                        held.skip_rest()
                 return
             except LeaseNotAcquired as error:
                 left = give_up - SYSTEM_CLOCK.now()

@@ -103,6 +103,8 @@ class Supervisor:
             self._tell("lease lost before the command began; it was not run")
             return LOST
         # From here on the guard ends the group whatever becomes of this process.
+        if self._keeper is not None:
+            self._keeper.worked = True
         job.begin()
         self._supervise(job, watchman)
         watchman.done()

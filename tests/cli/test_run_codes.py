@@ -11,8 +11,9 @@ import pytest
 from sqllease import SqlLease, schema
 from sqllease.testing import LocalSqlServer
 from tests.drivers import Driver, find_driver
+from tests.lease.support import wait_until
 
-from .support import COMMAND, Desk, Inside
+from .support import COMMAND, Desk, Inside, late_guard
 
 
 @pytest.mark.parametrize("code", [0, 1, 75, 255])
@@ -35,6 +36,32 @@ def test_what_cannot_be_started_is_126_or_127_as_in_a_shell(desk: Desk, name: st
     ended = desk.run(name, "-q", "--", "no-such-command-anywhere")
     assert (ended.code, ended.err) == (127, "sqllease: no-such-command-anywhere: command not found\n")
     assert not desk.held(name)
+
+
+class TestNothingBegan:
+    """The row does not rest: another host may still do this tick's work."""
+
+    REST = ("--hold-at-least", "60")
+
+    def test_no_process_can_be_started(self, desk: Desk, name: str, tmp_path: Path) -> None:
+        desk.use_python(tmp_path / "none")
+        ended = desk.run(name, *self.REST, "--", "true")
+        told = f"sqllease: {name}: no process can be started: No such file or directory; the command was not run\n"
+        assert (ended.code, ended.err) == (71, told)
+        assert desk.owner(name) is None
+
+    def test_a_signal_comes_first(self, desk: Desk, name: str, tmp_path: Path) -> None:
+        desk.use_python(late_guard(tmp_path / "python", 2))
+        wrapper = desk.start("run", "--name", name, *self.REST, "--", "echo", "ran")
+        wait_until(lambda: desk.held(name), "the lease is held")
+        wrapper.terminate()
+        ended = desk.ended(wrapper)
+        assert (ended.code, ended.out) == (143, "")
+        assert desk.owner(name) is None
+
+    def test_a_command_that_has_begun_rests_also_when_it_fails(self, desk: Desk, name: str) -> None:
+        assert desk.run(name, *self.REST, "--", "false").code == 1
+        assert desk.held(name)
 
 
 @pytest.mark.parametrize(("options", "code"), [([], 75), (["-E", "0"], 0), (["-E", "3", "--wait", "0.5"], 3)])

@@ -54,6 +54,11 @@ class TestEnteringAndLeaving:
         assert lease.asked == ["acquire", "release"]
         assert not lease.held
 
+    async def test_a_hold_without_work_need_not_rest(self, store: AsyncLeaseStore, bench: Bench) -> None:
+        async with store.lease("job").hold(hold_at_least=60) as held:
+            held.skip_rest()
+        assert not bench.rows()
+
     async def test_a_try_gives_none(self, lease: AsyncScriptedLease) -> None:
         lease.acquires.append(held_by())
         async with lease.try_hold() as held:

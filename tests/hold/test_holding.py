@@ -276,6 +276,21 @@ class TestHoldAtLeast:
             pass
         assert not bench.rows()
 
+    def test_a_hold_without_work_need_not_rest(self, bench: Bench) -> None:
+        lease = bench.lease(options=KEPT.but(hold_at_least=HOUR))
+        with lease.hold() as held:
+            assert lasts(bench) == pytest.approx(HOUR)
+            held.skip_rest()
+        assert not bench.rows()
+
+    def test_a_hold_that_is_over_says_nothing_about_the_next(self, bench: Bench) -> None:
+        lease = bench.lease()
+        with lease.hold() as first:
+            pass
+        with lease.hold(hold_at_least=60):
+            first.skip_rest()
+        assert lasts(bench) == pytest.approx(60)
+
 
 class TestExtend:
     def test_it_moves_the_end_of_the_row_and_the_belief(self, bench: Bench) -> None:
