@@ -1,11 +1,12 @@
 """What wakes the main loop: signals of the process and news from other threads, through one pipe.
 
-Handlers only note the signal; the interpreter writes the byte that ends the ``select``. Nothing is lost between two
+Handlers only note the signal; the interpreter writes the byte that ends the waiting. Nothing is lost between two
 looks, and nothing has to be polled.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import signal
@@ -17,6 +18,16 @@ ENDING = tuple(
     for number in (getattr(signal, name, None) for name in ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"))
     if number is not None
 )
+
+
+def readable(seconds: float, *descriptors: int) -> set[int]:
+    """Waits until one of them can be read; those that can. Whoever started us may have left a thousand descriptors
+    open: select() cannot look at numbers as high as ours are then.
+    """
+    looking = select.poll()
+    for descriptor in descriptors:
+        looking.register(descriptor, select.POLLIN)
+    return {descriptor for descriptor, _ in looking.poll(math.ceil(1000 * max(0.0, seconds)))}
 
 
 class Wakeups:
@@ -48,8 +59,7 @@ class Wakeups:
 
     def wait(self, seconds: float, *others: int) -> None:
         """Until a signal or a ``notify`` comes, or one of the other descriptors can be read."""
-        ready, _, _ = select.select([self._read, *others], [], [], max(0.0, seconds))
-        if self._read in ready:
+        if self._read in readable(seconds, self._read, *others):
             with suppress(BlockingIOError):
                 while len(os.read(self._read, 4096)) == 4096:
                     pass

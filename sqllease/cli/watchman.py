@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import select
 import socket
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from . import guard
+from .wakeups import readable
 
 _ANSWER_S = 10.0
 _AT_MOST_EVERY_S = 1.0
@@ -35,7 +35,7 @@ class Watchman:
             self._hire()
         except OSError:
             return False
-        if not select.select([self._link], [], [], _ANSWER_S)[0]:
+        if not readable(_ANSWER_S, self._link.fileno()):
             return False
         self.listen()
         return self._answered

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -112,6 +113,19 @@ def test_a_closed_stdin_becomes_no_descriptor_of_ours(desk: Desk, name: str) -> 
 def test_stdin_is_the_commands_own(desk: Desk, name: str) -> None:
     ended = desk("run", "--name", name, "--", "cat", stdin="one\ntwo\n")
     assert (ended.code, ended.out) == (0, "one\ntwo\n")
+
+
+def test_a_thousand_inherited_descriptors_do_no_harm(desk: Desk, name: str) -> None:
+    code = (
+        "import os, resource, sys\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (2048, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))\n"
+        "for number in range(3, 1100):\n"
+        "    os.dup2(0, number)\n"
+        "os.execv(sys.executable, [sys.executable, '-m', 'sqllease', *sys.argv[1:]])\n"
+    )
+    desk.command = [sys.executable, "-c", code]
+    ended = desk.run(name, "--", "echo", "ran")
+    assert (ended.code, ended.out, ended.err) == (0, "ran\n", "")
 
 
 def test_the_environment_names_the_lease_and_hides_the_connection(desk: Desk, name: str) -> None:
