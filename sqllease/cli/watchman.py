@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import socket
 import subprocess
 import sys
@@ -14,6 +15,8 @@ from .wakeups import readable
 
 _ANSWER_S = 10.0
 _AT_MOST_EVERY_S = 1.0
+_NEEDED = ("LD_LIBRARY_PATH",)
+"""A Python in /opt may not start without it. The guard gets nothing else: no connection string, above all."""
 
 
 class Watchman:
@@ -92,7 +95,7 @@ class Watchman:
                     stdin=its.fileno(),
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
-                    env={},
+                    env={key: os.environ[key] for key in _NEEDED if key in os.environ},
                     start_new_session=True,
                 )
             except BaseException:

@@ -12,7 +12,18 @@ import pytest
 
 from tests.lease.support import wait_until
 
-from .support import BEAT, Desk, alive, assert_one_at_a_time, group_alive, guard_of, ignores, job_of, spans
+from .support import (
+    BEAT,
+    Desk,
+    alive,
+    assert_one_at_a_time,
+    group_alive,
+    guard_of,
+    ignores,
+    job_of,
+    spans,
+    write_python,
+)
 
 SHORT = ["--duration", "5", "--grace", "0.6"]
 
@@ -97,3 +108,9 @@ def test_a_service_manager_that_ends_everybody_ends_the_job_in_order(desk: Desk,
         os.kill(pid, signal.SIGTERM)
     assert desk.ended(contest.first).code == 143
     contest.finish()
+
+
+def test_the_guard_finds_the_libraries_that_its_python_needs(desk: Desk, name: str, tmp_path: Path) -> None:
+    desk.use_python(write_python(tmp_path / "python", '[ -n "$LD_LIBRARY_PATH" ] || exit 127'))
+    ended = desk.run(name, "--", "echo", "ran", LD_LIBRARY_PATH=str(tmp_path))
+    assert (ended.code, ended.out, ended.err) == (0, "ran\n", "")
