@@ -43,18 +43,27 @@ class Guard:
     def run(self) -> None:
         """Returns when the wrapper says that all is done, or when the group has ended."""
         while True:
-            if select.select([0], [], [], self._pause())[0]:
-                try:
-                    news = os.read(0, 4096)
-                except OSError:
-                    news = b""  # the wrapper died with an answer of ours unread
-                if not news:
-                    self._alone()
-                    return
-                if not self._heed(news):
-                    return
+            select.select([0], [], [], self._pause())
+            # Before the news are read: this process may be stopped at any point, and more may come meanwhile.
+            moment = now()
+            if not self._hear():
+                return
             if self._pgid:
-                self._look()
+                self._look(moment)
+
+    def _hear(self) -> bool:
+        """Heeds all that has come, as only the last deadline counts. False when nothing is left to guard."""
+        while select.select([0], [], [], 0)[0]:
+            try:
+                news = os.read(0, 4096)
+            except OSError:
+                news = b""  # the wrapper died with an answer of ours unread
+            if not news:
+                self._alone()
+                return False
+            if not self._heed(news):
+                return False
+        return True
 
     def _heed(self, news: bytes) -> bool:
         *lines, self._unread = (self._unread + news).split(b"\n")
@@ -69,8 +78,7 @@ class Guard:
                 self._deadline = float(numbers[0])
         return True
 
-    def _look(self) -> None:
-        moment = now()
+    def _look(self, moment: float) -> None:
         if moment >= self._deadline:
             self._send(signal.SIGKILL)
         elif moment >= self._deadline - self._grace and not self._warned:

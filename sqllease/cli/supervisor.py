@@ -89,8 +89,7 @@ class Supervisor:
         except OSError as error:
             return self._no_process(f"no process can be started: {error.strerror}")
         watchman = Watchman(job.pid, self._plan.grace)
-        self._look_at_lease()
-        if not watchman.start(self._deadline):
+        if not watchman.start(self._look_at_lease):
             job.call_off()
             return self._no_process("the guard process does not start")
         signals = self._wakeups.signals()
@@ -172,13 +171,14 @@ class Supervisor:
     def _lost(self) -> bool:
         return self._held is not None and self._held.lost.is_set()
 
-    def _look_at_lease(self) -> None:
+    def _look_at_lease(self) -> float:
         """Moves the deadline with each renewal; it stays where it was when the lease is lost."""
         if self._held is not None:
             now = SYSTEM_CLOCK.now()
             remaining = self._held.remaining
             if remaining > 0 or self._deadline == math.inf:
                 self._deadline = now + remaining
+        return self._deadline
 
     def _finish_keeper(self) -> None:
         """Releases; waits for that while it can matter. After the grace, a signal ends the waiting."""

@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from . import guard
 from .wakeups import readable
 
 _ANSWER_S = 10.0
+_LOOK_S = 0.1
 _AT_MOST_EVERY_S = 1.0
 _NEEDED = ("LD_LIBRARY_PATH",)
 """A Python in /opt may not start without it. The guard gets nothing else: no connection string, above all."""
@@ -31,16 +33,20 @@ class Watchman:
         self.acted = False
         """The guard has sent TERM: it had no news in time."""
 
-    def start(self, deadline: float) -> bool:
-        """Starts the first guard and waits until it watches; False when it cannot."""
-        self._deadline = deadline
+    def start(self, deadline: Callable[[], float]) -> bool:
+        """Starts the first guard and waits until it watches; False when it cannot. The deadline is asked again while
+        that takes: renewals go on, and the guard must not begin with one that is over.
+        """
+        self._deadline = deadline()
         try:
             self._hire()
         except OSError:
             return False
-        if not readable(_ANSWER_S, self._link.fileno()):
-            return False
-        self.listen()
+        give_up = guard.now() + _ANSWER_S
+        while not self._answered and self.descriptor >= 0 and guard.now() < give_up:
+            self.until(deadline())
+            if readable(_LOOK_S, self.descriptor):
+                self.listen()
         return self._answered
 
     @property

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
+import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from sqllease.cli import guard
 from tests.lease.support import wait_until
 
 from .support import (
@@ -21,6 +25,7 @@ from .support import (
     guard_of,
     ignores,
     job_of,
+    late_guard,
     spans,
     write_python,
 )
@@ -110,7 +115,41 @@ def test_a_service_manager_that_ends_everybody_ends_the_job_in_order(desk: Desk,
     contest.finish()
 
 
+def test_a_guard_that_starts_late_knows_the_renewals_since(desk: Desk, name: str, tmp_path: Path) -> None:
+    desk.use_python(late_guard(tmp_path / "python", 4))  # longer than the first lease
+    ended = desk.run(name, "--duration", "3", "--grace", "0.3", "--", "echo", "ran")
+    assert (ended.code, ended.out, ended.err) == (0, "ran\n", "")
+
+
 def test_the_guard_finds_the_libraries_that_its_python_needs(desk: Desk, name: str, tmp_path: Path) -> None:
     desk.use_python(write_python(tmp_path / "python", '[ -n "$LD_LIBRARY_PATH" ] || exit 127'))
     ended = desk.run(name, "--", "echo", "ran", LD_LIBRARY_PATH=str(tmp_path))
     assert (ended.code, ended.out, ended.err) == (0, "ran\n", "")
+
+
+class TestNews:
+    """What the guard makes of the lines that it is sent."""
+
+    @pytest.fixture
+    def job(self) -> Iterator[subprocess.Popen[bytes]]:
+        with subprocess.Popen(["sleep", "60"], start_new_session=True) as process:
+            yield process
+            process.kill()
+
+    def test_only_the_last_of_many_deadlines_counts(self, job: subprocess.Popen[bytes]) -> None:
+        ours, its = socket.socketpair()
+        with (
+            ours,
+            its,
+            subprocess.Popen([sys.executable, "-I", "-S", guard.__file__], stdin=its.fileno()) as process,
+        ):
+            ours.settimeout(20)
+            ours.sendall(f"watch {job.pid} {guard.now() + 60!r} 1.0\n".encode())
+            assert ours.recv(1) == b"k"
+            process.send_signal(signal.SIGSTOP)
+            ours.sendall(b"".join(f"until {guard.now()!r}\n".encode() for _ in range(1_000)))
+            ours.sendall(f"until {guard.now() + 60!r}\n".encode())
+            process.send_signal(signal.SIGCONT)
+            with pytest.raises(subprocess.TimeoutExpired):
+                job.wait(1)
+            ours.sendall(b"done\n")
