@@ -5,7 +5,7 @@ leases. No news until shortly before the deadline (the wrapper is stopped): TERM
 deadline. The wrapper has gone: TERM at once, KILL after the grace, and not after the deadline.
 
 The wrapper writes lines: ``watch PGID DEADLINE GRACE``, ``until DEADLINE``, ``done``. The guard answers one byte: ``k``
-to watch, ``t`` when it has sent TERM.
+to watch, ``t`` before it sends TERM.
 """
 
 from __future__ import annotations
@@ -79,11 +79,11 @@ class Guard:
         return True
 
     def _look(self, moment: float) -> None:
+        if moment >= self._deadline - self._grace and not self._warned:
+            self._say(b"t")  # first: the wrapper is to know when it sees the group end
+            self._warn()
         if moment >= self._deadline:
             self._send(signal.SIGKILL)
-        elif moment >= self._deadline - self._grace and not self._warned:
-            self._warn()
-            self._say(b"t")
 
     def _pause(self) -> float | None:
         if not self._pgid:

@@ -93,7 +93,7 @@ class Supervisor:
             job.call_off()
             return self._no_process("the guard process does not start")
         signals = self._wakeups.signals()
-        if signals or self._lost:
+        if signals or self._lost or watchman.acted:
             job.call_off()
             watchman.done()
             self._finish_keeper()
@@ -119,6 +119,10 @@ class Supervisor:
                     job.ended(code)
                 else:
                     watchman.ended(pid, code)
+            # The job may have ended by the guard's TERM and said that all is well.
+            watchman.listen()
+            if watchman.acted and self._verdict != LOST:
+                self._lose(job, watchman)
             stopping = self._verdict is not None or self._asked is not None
             if job.code is not None and ((plan.child_only and not stopping) or not job.there):
                 return
@@ -131,8 +135,6 @@ class Supervisor:
                 acts.append(end)
             pause = min(_LOOK_S, max(_AGAIN_S, min(acts) - now))
             self._wakeups.wait(pause, *([watchman.descriptor] if watchman.descriptor >= 0 else []))
-            if watchman.descriptor >= 0:
-                watchman.listen()
 
     def _judge(self, job: Job, watchman: Watchman, now: float, end: float) -> None:
         grace = self._plan.grace
@@ -143,12 +145,15 @@ class Supervisor:
             self._verdict = TIMED_OUT
             self._stop(job, signal.SIGTERM, now + grace)
             self._tell(f"the command has run for {self._plan.max_runtime:g} s: it is stopped")
-        if self._verdict != LOST and (self._lost or watchman.acted or now >= self._deadline - grace):
-            self._verdict = LOST
-            self._stop(job, signal.SIGTERM, now + grace)
-            self._tell(f"{self._why(watchman)}: the command is stopped")
+        if self._verdict != LOST and (self._lost or now >= self._deadline - grace):
+            self._lose(job, watchman)
         if now >= min(self._kill_at, self._deadline):
             job.send(signal.SIGKILL)
+
+    def _lose(self, job: Job, watchman: Watchman) -> None:
+        self._verdict = LOST
+        self._stop(job, signal.SIGTERM, SYSTEM_CLOCK.now() + self._plan.grace)
+        self._tell(f"{self._why(watchman)}: the command is stopped")
 
     def _stop(self, job: Job, number: int, kill_at: float) -> None:
         job.send(number)

@@ -31,7 +31,7 @@ class Watchman:
         self._deadline = math.inf
         self._born = -math.inf
         self.acted = False
-        """The guard has sent TERM: it had no news in time."""
+        """The guard has ended the group: it had no news in time."""
 
     def start(self, deadline: Callable[[], float]) -> bool:
         """Starts the first guard and waits until it watches; False when it cannot. The deadline is asked again while
@@ -88,6 +88,7 @@ class Watchman:
         """A child has been buried: perhaps the guard."""
         if pid == self._process.pid:
             self._process.returncode = code
+            self.listen()  # to its last words
             self._link.close()
 
     def _hire(self) -> None:

@@ -115,6 +115,24 @@ def test_a_service_manager_that_ends_everybody_ends_the_job_in_order(desk: Desk,
     contest.finish()
 
 
+def test_a_job_that_the_guard_has_ended_did_not_succeed_whatever_its_code(
+    desk: Desk, name: str, tmp_path: Path
+) -> None:
+    ended = tmp_path / "ended"
+    job = f"trap '> {ended}; exit 0' TERM; echo on; while :; do sleep 0.1; done"
+    wrapper = desk.start("run", "--name", name, "--duration", "6", "--grace", "3", "--", "sh", "-c", job)
+    assert wrapper.stdout is not None
+    assert wrapper.stdout.readline() == "on\n"
+    wrapper.send_signal(signal.SIGSTOP)
+    wait_until(ended.exists, "the guard has sent TERM")
+    assert desk.held(name)
+    wrapper.send_signal(signal.SIGCONT)
+    done = desk.ended(wrapper)
+    assert done.code == 73
+    assert done.err.endswith(f"sqllease: {name}: lease lost: this process stood still: the command is stopped\n")
+    assert not desk.held(name)
+
+
 def test_a_guard_that_starts_late_knows_the_renewals_since(desk: Desk, name: str, tmp_path: Path) -> None:
     desk.use_python(late_guard(tmp_path / "python", 4))  # longer than the first lease
     ended = desk.run(name, "--duration", "3", "--grace", "0.3", "--", "echo", "ran")
