@@ -94,7 +94,7 @@ class Handover:
                 victim = name
                 self._processes[name].kill()
                 self._processes[name].wait()
-                self.holdings[-1].ended = time.time() + event["remaining"]
+                self.holdings[-1].ended = event["at"] + event["remaining"]  # so long it may have believed
                 self._tell(name, "killed (SIGKILL): nobody gives its lease back", mark="✗")
 
     def _hear(self, name: str, event: dict[str, Any]) -> None:
