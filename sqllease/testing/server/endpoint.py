@@ -150,6 +150,8 @@ class Endpoint:
             for listener in server.sockets:
                 cut_socket(listener)  # closing alone would leave the port open where a forked child has the descriptor
             server.close()
+            for _ in range(4):  # what was accepted in this very moment becomes a link, in a few steps of the loop
+                await asyncio.sleep(0)
         await hang_up(self)
 
 
