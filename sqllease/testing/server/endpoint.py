@@ -148,10 +148,13 @@ class Endpoint:
         server, self._server = self._server, None
         if server is not None:
             for listener in server.sockets:
+                self.loop.remove_reader(listener)
                 cut_socket(listener)  # closing alone would leave the port open where a forked child has the descriptor
-            server.close()
-            for _ in range(4):  # what was accepted in this very moment becomes a link, in a few steps of the loop
+            # What was accepted in this very moment becomes a link, in a few steps of the loop; asyncio would lose it
+            # where its server was closed before.
+            for _ in range(4):
                 await asyncio.sleep(0)
+            server.close()
         await hang_up(self)
 
 
