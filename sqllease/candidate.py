@@ -5,7 +5,6 @@ Obeyed by ``election`` and ``aio.election``, which campaign, run the work and le
 
 from __future__ import annotations
 
-import inspect
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from .answers import LeaseInfo, moment
 from .base import LeaseBase
 from .candidacy import Candidacy, ElectionState, Event, Order
 from .errors import LeaseInUse, LeaseLost, LeaseValueError
-from .hold import HoldBase
+from .hold import HoldBase, still_to_run
 from .options import Seconds, seconds
 
 OnStopped: TypeAlias = Callable[[BaseException | None], object]
@@ -51,9 +50,7 @@ class TermBase(ABC):
 
 def check_ran(name: str, value: object) -> None:
     """Raises LeaseValueError when what a function returned shows that its body has not run."""
-    if inspect.iscoroutine(value):
-        value.close()  # else Python warns besides, at some later moment
-    if inspect.isawaitable(value) or inspect.isgenerator(value) or inspect.isasyncgen(value):
+    if still_to_run(value):
         raise LeaseValueError(f"{name} returned a {type(value).__name__}, so it has not run: nobody awaits or iterates")
 
 

@@ -222,13 +222,18 @@ def unclaim(lease: LeaseBase) -> None:
     lease._claim = None
 
 
+def still_to_run(value: object) -> bool:
+    """Whether what a function returned shows that its body has not run: something to await, or a generator."""
+    if inspect.iscoroutine(value):
+        value.close()  # else Python warns besides that nobody awaited it
+    return inspect.isawaitable(value) or inspect.isgenerator(value) or inspect.isasyncgen(value)
+
+
 def complete(value: T) -> T:
     """What work under a lease has returned. LeaseValueError when it has not been done yet: it would be done after the
     lease was given back.
     """
-    if inspect.isawaitable(value) or inspect.isgenerator(value) or inspect.isasyncgen(value):
-        if inspect.iscoroutine(value):
-            value.close()  # else Python warns that nobody awaited it
+    if still_to_run(value):
         raise LeaseValueError(f"the work returned {type(value).__name__}: it would run after its lease was given back")
     return value
 
